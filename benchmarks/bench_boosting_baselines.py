@@ -15,8 +15,8 @@ from bench_gradient import MEASURE, score, sets
 from timing import best, in_yards, interleaved, pin, table, with_artificial
 
 import exactrank as xr
-from exactrank.objectives.pair_exponential import PairExponential
-from exactrank.scorers.thresholds import StepScores
+from exactrank.learning.objectives.pair_exponential import PairExponential
+from exactrank.models.thresholds import StepScores
 
 #: Seconds and test NDCG@10 of RankLib.
 RANKLIB = {"AdaRank": (36.0, 0.386), "RankBoost": (39.0, 0.483)}

@@ -13,9 +13,9 @@ import numpy as np
 from timing import best, in_yards, interleaved, table
 
 import exactrank as xr
-from exactrank.data.formats import write_stream
-from exactrank.data.stream import Block, Stream
-from exactrank.data.text_column import TextColumn
+from exactrank.data.files import write_stream
+from exactrank.data.formats.stream import Block, Stream
+from exactrank.data.formats.text_column import TextColumn
 
 FEATURES, DOCUMENTS, SIZE = 136, 120, 2_000_000_000
 

@@ -13,8 +13,8 @@ import numpy as np
 from timing import in_yards, table
 
 import exactrank as xr
+from exactrank.learning.training import run
 from exactrank.rankers import base
-from exactrank.training import run
 
 DOCUMENTS, FEATURES, TIMED = 20_000, 136, 3
 FITS = {

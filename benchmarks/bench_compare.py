@@ -14,11 +14,11 @@ from pathlib import Path
 from timing import table
 
 import exactrank as xr
+from exactrank._support.threads import thread_count
 from exactrank.compare.contender import ContenderTask
 from exactrank.compare.contenders import find_contender
 from exactrank.compare.divisions import dealt
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.threads import thread_count
 
 METHODS = ("directrank", "lambdarank", "structuredrank", "mart", "lambdamart", "lightgbm")
 MEASURES = ("nDCG@10", "AP(rel=3)")

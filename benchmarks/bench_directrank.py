@@ -19,7 +19,7 @@ from timing import in_yards, table, with_artificial
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.objectives.ridge import ridge_weights
+from exactrank.learning.objectives.ridge import ridge_weights
 
 MEASURE = "nDCG(empty='skip')@10"
 

@@ -14,8 +14,8 @@ from bench_tree_latency import FEATURES, LEAVES, TREES, lightgbm, rows
 from timing import best, in_yards, interleaved, pin, table
 
 import exactrank as xr
-from exactrank.export import TARGETS
-from exactrank.scorers.sum import sum_of
+from exactrank.models.sum import sum_of
+from exactrank.models.targets import TARGETS
 
 
 def exports(trees: xr.TreeEnsemble) -> None:

@@ -15,9 +15,9 @@ import numpy as np
 from timing import best, in_yards, interleaved, table
 
 import exactrank as xr
-from exactrank.fuse.contenders import problem_of
-from exactrank.fuse.problem import QuerySteps, all_weights
-from exactrank.fuse.search import best_of
+from exactrank.fusion.contenders import problem_of
+from exactrank.fusion.problem import QuerySteps, all_weights
+from exactrank.fusion.search import best_of
 
 MEASURE = "nDCG(dcg='log2')@10"
 SETTINGS = {"measure": MEASURE, "normalise": "min-max", "absent": "zero"}

@@ -15,19 +15,19 @@ import torch
 
 import exactrank as xr
 import exactrank.torch as xt
+from exactrank.learning.objectives.line_search import LineSearch
+from exactrank.learning.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
+from exactrank.learning.objectives.linear_profile import LinearProfile
+from exactrank.learning.optimizers.coordinate import CoordinateSearch
+from exactrank.learning.training.judge import Task
+from exactrank.learning.trees.forest import Trees
+from exactrank.learning.trees.growth import Units
+from exactrank.learning.trees.part import TreeState
 from exactrank.measures.parse import parse_measure
-from exactrank.objectives.line_search import LineSearch
-from exactrank.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
-from exactrank.objectives.linear_profile import LinearProfile
-from exactrank.optimizers.coordinate import CoordinateSearch
 from exactrank.rankers.lambdamart import LambdaMART
 from exactrank.rankers.mart import MART
 from exactrank.torch.cuda import OnDevice, lists_of, stream_of
 from exactrank.torch.groups import Grouped, group
-from exactrank.training.judge import Task
-from exactrank.trees.forest import Trees
-from exactrank.trees.growth import Units
-from exactrank.trees.part import TreeState
 
 QUERIES, DOCUMENTS, FEATURES = 18_900, 2_340_000, 136
 

@@ -16,8 +16,8 @@ from timing import best, in_yards, pin, table, with_artificial
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.objectives.parametric import Parametric
-from exactrank.scorers.architecture import Architecture, LinearModel, form_of
+from exactrank.learning.objectives.parametric import Parametric
+from exactrank.models.architecture import Architecture, LinearModel, form_of
 
 MEASURE = "nDCG(empty='skip')@10"
 HIDDEN = 10

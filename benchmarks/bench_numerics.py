@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from timing import interleaved, pin, table
 
-from exactrank import numerics
+from exactrank._support import numerics
 
 DOCUMENTS, FEATURES, BLOCK = 480_000, 136, 16_000
 NUMBERS = 1_000_000

@@ -19,7 +19,7 @@ FEATURES, DOCUMENTS, SIZE = 136, 120, 140_000_000
 MEMORY = """
 import sys
 import exactrank as xr
-import numpy, exactrank.data.formats
+import numpy, exactrank.data.files
 def high_water():
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) * 1024
 before = high_water()

@@ -19,10 +19,10 @@ from timing import best, pin, table
 
 import exactrank as xr
 from exactrank._core import Planes
-from exactrank.objectives.regularised_risk import RegularisedRisk
-from exactrank.objectives.structured import Structured
-from exactrank.optimizers.cutting_plane import Bundle, CuttingPlane
-from exactrank.scorers.architecture import LinearModel
+from exactrank.learning.objectives.regularised_risk import RegularisedRisk
+from exactrank.learning.objectives.structured import Structured
+from exactrank.learning.optimizers.cutting_plane import Bundle, CuttingPlane
+from exactrank.models.architecture import LinearModel
 
 GAP = 1e-4
 TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)

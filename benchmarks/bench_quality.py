@@ -56,7 +56,7 @@ from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.compare.statistics.paired import paired_t, randomisation
 from exactrank.data.folds import Fold, deal_folds
 from exactrank.data.ranking_data import checksum
-from exactrank.scorers.model import plain
+from exactrank.models.model import plain
 
 #: By the convention of LETOR's scripts, for MQ2008, and what is published for it: the mean of the five folds.
 LETOR = ("MeanNDCG", "nDCG@10", "AP")

@@ -17,10 +17,10 @@ from timing import in_yards, interleaved, pin, table, with_artificial
 
 import exactrank as xr
 from exactrank import _core
-from exactrank.objectives.lambdas import Lambdas
-from exactrank.objectives.losses import PairHinge
-from exactrank.objectives.regularised_risk import RegularisedRisk
-from exactrank.scorers.architecture import LinearModel
+from exactrank.learning.objectives.lambdas import Lambdas
+from exactrank.learning.objectives.losses import PairHinge
+from exactrank.learning.objectives.regularised_risk import RegularisedRisk
+from exactrank.models.architecture import LinearModel
 
 STRENGTHS = (0.1, 0.03, 0.01)
 REPEATS = 5

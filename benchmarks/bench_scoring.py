@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from timing import interleaved, pin, table
 
 import exactrank as xr
-from exactrank.scorers.sum import Sum
+from exactrank.models.sum import Sum
 
 DOCUMENTS, FEATURES, MANY = 100, 136, 1_000_000
 LIMITS = {"linear": 20, "300 trees": 100, "blend": 200}  #: microseconds

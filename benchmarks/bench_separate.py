@@ -13,7 +13,7 @@ from timing import interleaved, pin, table
 
 import exactrank as xr
 from exactrank import _core
-from exactrank.objectives.structured import Structured
+from exactrank.learning.objectives.structured import Structured
 
 CHANCE = [0.52, 0.23, 0.19, 0.04, 0.02]  #: of grades 0 to 4, as in MSLR-WEB10K
 SHAPES = [(40, 10), (120, 10), (120, 50), (120, None), (500, 10), (500, None)]  #: documents per query, cutoff

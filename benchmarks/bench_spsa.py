@@ -11,9 +11,9 @@ from timing import best, interleaved, pin, table
 
 import exactrank as xr
 from exactrank import _core
-from exactrank.objectives.measured import Measured
-from exactrank.optimizers.approximation import SPSA
-from exactrank.scorers.architecture import LinearModel
+from exactrank.learning.objectives.measured import Measured
+from exactrank.learning.optimizers.approximation import SPSA
+from exactrank.models.architecture import LinearModel
 
 
 def step_of(evaluations: int) -> SPSA:

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from timing import in_new_process, table
 
-from exactrank.data.cache import CacheFormat
-from exactrank.data.stream import Block, Stream
-from exactrank.files import whole_file
+from exactrank._support.files import whole_file
+from exactrank.data.formats.cache import CacheFormat
+from exactrank.data.formats.stream import Block, Stream
 
 FITS = {
     "LambdaMART": "xr.LambdaMART(trees={trees}, bags=0, threads={threads})",

@@ -17,10 +17,10 @@ from timing import table, with_artificial
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
+from exactrank.learning.training.judge import Task
+from exactrank.learning.training.run import Recorder
 from exactrank.rankers.directrank_trees import leveraged
 from exactrank.reproduce.artificial import three_parts
-from exactrank.training.judge import Task
-from exactrank.training.run import Recorder
 
 MEASURE = "nDCG@10"
 PUBLISHED = {"search": "all", "low": 0.1, "high": 0.5, "smoothing": 1.0, "query_fraction": 1.0}

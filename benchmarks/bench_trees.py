@@ -20,8 +20,8 @@ import exactrank as xr
 from exactrank import _core
 from exactrank.data.dataset import Part
 from exactrank.data.synthetic import CubicPolynomial
+from exactrank.learning.trees.bins import Layout
 from exactrank.rankers.boosted import BoostedRanker
-from exactrank.trees.bins import Layout
 
 MEASURE = "nDCG(empty='skip')@10"
 LEAVES, RATE, BINS = 31, 0.1, 255

@@ -39,9 +39,9 @@ from exactrank.compare.contenders import Method, parse_method
 from exactrank.data.folds import deal_folds
 from exactrank.data.ranking_data import checksum
 from exactrank.errors import ExactRankError
-from exactrank.objectives.within_query import deviation
+from exactrank.learning.objectives.within_query import deviation
+from exactrank.models.model import plain
 from exactrank.rankers import RANKERS
-from exactrank.scorers.model import plain
 
 FOLDS = 5
 VALIDATED, CROSS_FITTED = "with validation data", "cross-fitted"

@@ -1,4 +1,6 @@
-"""Compares rules of selection (`exactrank.training.selection`) by nested cross-validation over training queries; test data is never read.
+"""Compare rules of selection (`exactrank.learning.training.selection`) by nested cross-validation over training queries.
+
+Test data is never read.
 
     python benchmarks/choose_selection.py                                  all rankers, all sets, all folds
     python benchmarks/choose_selection.py ridge --sets MQ2008 --folds 0    one ranker, one fold of one set
@@ -26,8 +28,8 @@ from timing import table
 
 import exactrank as xr
 from exactrank.compare.contenders import parse_method
-from exactrank.training import selection
-from exactrank.training.selection import Choice, StepChoice, Verdict
+from exactrank.learning.training import selection
+from exactrank.learning.training.selection import Choice, StepChoice, Verdict
 
 RANKERS = (
     "ridge",
@@ -42,7 +44,8 @@ RANKERS = (
     "lambdamart(bags=0)",
 )
 MAXIMUM = "the maximum"
-#: What each rule changes in `exactrank.training.selection`; "steps" by what margin steps are chosen, without which there is a window.
+#: What each rule changes in `exactrank.learning.training.selection`; "steps" by what margin steps are chosen, without which there is a
+#: window.
 RULES: Mapping[str, Mapping[str, float]] = {
     MAXIMUM: {"WINDOW": 1, "MARGIN": 0.0, "SAMPLES": 0},
     "as it is": {},

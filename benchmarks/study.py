@@ -14,9 +14,9 @@ import numpy as np
 from ledger import ROOT
 
 import exactrank as xr
+from exactrank._support.files import whole_file
 from exactrank.data.folds import Fold, deal_folds
-from exactrank.files import whole_file
-from exactrank.objectives.within_query import deviation
+from exactrank.learning.objectives.within_query import deviation
 
 MEASURE = "nDCG@10"
 #: Real sets in five parts, the last of which choosing defaults never reads; and LightGBM's example, which comes as training and test data.

@@ -25,9 +25,9 @@ from matplotlib.ticker import LogLocator, NullLocator
 from PIL import Image
 
 import exactrank as xr
+from exactrank._support.pictures import COLOURS, QUIET, look
 from exactrank.compare.statistics.pairs import all_pairs
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.pictures import COLOURS, QUIET, look
 
 FOLDER = Path(__file__).parent / "img"
 BLUE, ORANGE, GOLD, GREY = COLOURS[0], COLOURS[1], COLOURS[4], QUIET

@@ -3,7 +3,7 @@
 import numpy as np
 
 import exactrank as xr
-from exactrank.export.plain import plain
+from exactrank.models.targets.plain import plain
 from tests.test_export import FEATURES, data_of, scorers
 
 __all__ = ["FEATURES", "as_data", "data_of", "forest", "models", "rows_near"]

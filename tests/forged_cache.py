@@ -25,8 +25,8 @@ from unittest import mock
 import numpy as np
 
 import exactrank as xr
-from exactrank.data import cache
-from exactrank.data.cache import ALIGNMENT, CHECKSUM, MAGIC, PREAMBLE, VERSION, X_OFFSET, _checksum, block_checksums
+from exactrank.data.files import cache
+from exactrank.data.formats.cache import ALIGNMENT, CHECKSUM, MAGIC, PREAMBLE, VERSION, X_OFFSET, _checksum, block_checksums
 
 FIELDS = ("magic", "version", "offset", "length", "checksum", "size")
 MEMORY = 4 << 30  # bytes that the child may use

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import exactrank as xr
-from exactrank.fuse.normalise import normalised
+from exactrank.fusion.normalise import normalised
 
 SCORES = st.one_of(st.just(math.nan), st.integers(0, 10).map(lambda n: n / 10), st.sampled_from([0.25, 1 / 3, -0.0, 2.0]))
 NAMES = ("bm25", "dense", "rerank", "fresh")

@@ -22,8 +22,8 @@ import numpy as np
 
 import exactrank as xr
 from exactrank import _core
+from exactrank.learning.training.progress import Progress
 from exactrank.rankers.base import Ranker
-from exactrank.training.progress import Progress
 
 HANGS = 600  #: seconds after which the program ends, wherever it is
 BETWEEN_RINGS = 0.02  #: seconds; alarms ring until the work has ended, and nothing depends on how many do

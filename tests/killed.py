@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 import exactrank as xr
+from exactrank.learning.training import run as runs
 from exactrank.rankers.base import Ranker
-from exactrank.training import run as runs
 from tests.events import HANGS
 
 Case = tuple[Ranker, xr.RankingData, xr.RankingData | None]

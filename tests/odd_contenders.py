@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from exactrank._support.settings import Range
 from exactrank.compare import fitting
 from exactrank.compare.contender import Contender
-from exactrank.settings import Range
 from tests.events import HANGS, post, wait_at
 
 

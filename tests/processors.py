@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 
 import exactrank as xr
-from exactrank import numerics
+from exactrank._support import numerics
 from exactrank.compare.statistics.paired import cohens_d, paired_t, randomisation, rank_biserial, wilcoxon
 from exactrank.data.synthetic import CubicPolynomial
+from exactrank.models.deep import Deep, Net
+from exactrank.models.network import Network
 from exactrank.rankers.base import Ranker
-from exactrank.scorers.deep import Deep, Net
-from exactrank.scorers.network import Network
 
 EMULATIONS = {
     "Haswell": {"OPENBLAS_CORETYPE": "Haswell"},

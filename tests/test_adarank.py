@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
-from exactrank.objectives.measured import Measured, QueryPerformance
-from exactrank.optimizers.boosting import AdaRankOptimizer
+from exactrank.learning.objectives.measured import Measured, QueryPerformance
+from exactrank.learning.optimizers.boosting import AdaRankOptimizer
+from exactrank.learning.training.selection import WINDOW
+from exactrank.models.architecture import LinearModel
 from exactrank.rankers.training_data import in_content_order
-from exactrank.scorers.architecture import LinearModel
-from exactrank.training.selection import WINDOW
 
 from .reference import adarank as reference
 

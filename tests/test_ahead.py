@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import exactrank as xr
-from exactrank.training.ahead import running_ahead
-from exactrank.training.progress import Progress, Trained, Verdict
-from exactrank.training.run import Journal, Recorder
+from exactrank.learning.training.ahead import running_ahead
+from exactrank.learning.training.progress import Progress, Trained, Verdict
+from exactrank.learning.training.run import Journal, Recorder
 
 from .test_rankers import judged
 

@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 import exactrank as xr
+from exactrank._support.numerals import number, whole_number
 from exactrank.cli import app
 from exactrank.clicks.propensities import given_propensities, read_propensities
 from exactrank.data.scores import read_scores
-from exactrank.numerals import number, whole_number
 from exactrank.rankers.notation import parse_method
 
 RNG = np.random.default_rng(0)

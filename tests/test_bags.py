@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
-from exactrank.objectives.within_query import deviation
+from exactrank.learning.objectives.within_query import deviation
+from exactrank.models.sum import mean_of
 from exactrank.rankers.training_data import deal_parts
-from exactrank.scorers.sum import mean_of
 
 from .test_rankers import judged, rows
 from .test_tree_ensemble import ensemble, trained

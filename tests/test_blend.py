@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 import exactrank as xr
-from exactrank.numerics import matmul
-from exactrank.objectives.step_function import LEAST_WIDTH
+from exactrank._support.numerics import matmul
+from exactrank.learning.objectives.step_function import LEAST_WIDTH
 from exactrank.rankers import blend as blending
 from exactrank.rankers.blend import best_weights
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from exactrank.errors import SettingError
-from exactrank.optimizers.cutting_plane import Bundle, CuttingPlane
-from exactrank.optimizers.subgradient import Subgradient
+from exactrank.learning.optimizers.cutting_plane import Bundle, CuttingPlane
+from exactrank.learning.optimizers.subgradient import Subgradient
 from tests import convex_problems as problems
 from tests.convex_problems import rng, states
 

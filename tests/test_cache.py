@@ -16,13 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import exactrank as xr
-from exactrank.data import cache, cache_footer
-from exactrank.data.cache_footer import SECTIONS
-from exactrank.data.format import ReadOptions
-from exactrank.data.formats import read_as
+from exactrank.data.files import cache, cache_footer, read_as
+from exactrank.data.formats.base import ReadOptions
+from exactrank.data.formats.cache_footer import SECTIONS
+from exactrank.data.formats.stream import Block, Stream, stream_of
+from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.preferences import Preferences
-from exactrank.data.stream import Block, Stream, stream_of
-from exactrank.data.text_column import TextColumn
 from tests.forged_cache import arrays_of, cache_bytes, footer_of, forged, outcomes
 
 
@@ -230,7 +229,7 @@ WHILE_IN_USE = """
 import copy, os, sys
 import numpy as np
 import exactrank as xr
-from exactrank.data import cache
+from exactrank.data.files import cache
 
 path, how, cache.READ_WHOLE = sys.argv[1], sys.argv[2], int(sys.argv[3])
 data = copy.deepcopy(xr.read(path)) if how == "truncate what was copied" else xr.read(path)
@@ -284,7 +283,7 @@ def test_text_columns_concatenate(a, b):
 def test_packed_strings_lie_one_after_the_other(strings, data):
     which = data.draw(st.lists(st.integers(0, len(strings) - 1), max_size=20))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exactrank.data.text_column.PACKED_AT_ONCE", 3)
+        patch.setattr("exactrank.data.formats.text_column.PACKED_AT_ONCE", 3)
         packed = TextColumn.of(strings).take(np.array(which, np.int64)).packed()
     assert packed.tolist() == [strings[i] for i in which]
     assert packed.start.tolist() == [0, *packed.stop.tolist()][: len(which)]
@@ -292,7 +291,7 @@ def test_packed_strings_lie_one_after_the_other(strings, data):
 
 
 def test_blocks_of_data_are_its_rows(monkeypatch):
-    monkeypatch.setattr("exactrank.data.stream.BLOCK_CELLS", 30)
+    monkeypatch.setattr("exactrank.data.formats.stream.BLOCK_CELLS", 30)
     data = example(query_weight=np.linspace(1, 2, 9))
     blocks = list(stream_of(data).blocks)
     assert len(blocks) == 6

@@ -18,16 +18,15 @@ from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app
-from exactrank.data import arrow, csv
 from exactrank.data.alignment import aligned
-from exactrank.data.cache_footer import parsed_footer
 from exactrank.data.describe import describe
-from exactrank.data.format import ReadOptions
-from exactrank.data.formats import read_as, stream, write_stream
+from exactrank.data.files import arrow, csv, read_as, stream, write_stream
+from exactrank.data.formats.base import ReadOptions
+from exactrank.data.formats.cache_footer import parsed_footer
 from exactrank.data.levels import codes_of, levels_in
 from exactrank.data.ranking_data import checksum
 from exactrank.errors import DataError, IncompatibleError, LeftOutWarning, SettingError
-from exactrank.export import TARGETS
+from exactrank.models.targets import TARGETS
 from exactrank.serve.documents import RequestError, read_documents
 
 from .reference.trees import booster_of

@@ -472,8 +472,8 @@ def test_bad_training_and_prediction_is_explained(made, tmp_path, monkeypatch, a
 #: The program, which after every step writes a checkpoint and says so.
 TELLING = """
 from exactrank.cli import main
-from exactrank.scorers.model import Model
-from exactrank.training import run
+from exactrank.models.model import Model
+from exactrank.learning.training import run
 
 def save_and_tell(model, path, save=Model.save, **options):
     save(model, path, **options)

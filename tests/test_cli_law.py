@@ -17,7 +17,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import exactrank as xr
-from exactrank import pipes
+from exactrank._support import pipes
 from exactrank.cli import app
 
 PROGRAM = Path(sys.executable).with_name("exactrank")

@@ -18,11 +18,11 @@ from exactrank.data import backend as backend_module
 from exactrank.data.shards import query_range, read_shards
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.errors import SettingError
-from exactrank.objectives.exact_sums import rounded
-from exactrank.objectives.score_space import by_query
-from exactrank.scorers.tree_table import TreeTable
-from exactrank.trees import part as forest_part
-from exactrank.trees.forest import Forest
+from exactrank.learning.objectives.exact_sums import rounded
+from exactrank.learning.objectives.score_space import by_query
+from exactrank.learning.trees import part as forest_part
+from exactrank.learning.trees.forest import Forest
+from exactrank.models.tree_table import TreeTable
 from tests.dask_processes import ByHeartbeat, answering
 from tests.events import HANGS
 
@@ -277,8 +277,8 @@ def test_early_stopping_goes_by_the_measure_on_validation_queries(shards: Callab
 def test_training_is_resumed_to_the_same_bits(
     shards: Callable[..., Any], cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("exactrank.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    monkeypatch.setattr("exactrank.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
     make = partial(xr.LambdaMART, trees=9, threads=1)
     whole = trained(make, shards(DATA), engine_of(cluster))
     path = tmp_path / "checkpoint.json"

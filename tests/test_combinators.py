@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 import exactrank as xr
-from exactrank.training.combinators import bootstrap, by_folds, phases, trials
-from exactrank.training.judge import Judge, Task
-from exactrank.training.progress import Trained, Verdict
-from exactrank.training.run import Recorder, Run
-from exactrank.training.selection import choose
+from exactrank.learning.training.combinators import bootstrap, by_folds, phases, trials
+from exactrank.learning.training.judge import Judge, Task
+from exactrank.learning.training.progress import Trained, Verdict
+from exactrank.learning.training.run import Recorder, Run
+from exactrank.learning.training.selection import choose
 
 from .test_training import Walk
 

@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 import exactrank as xr
 from exactrank.cli import app
 from exactrank.compare.standings import pairs, shared_values, standings
+from exactrank.data.formats.trec import RetrievalRun
 from exactrank.data.scores import read_scores
-from exactrank.data.trec import RetrievalRun
 from exactrank.errors import DataError, MeasureError
 
 quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 import exactrank as xr
 from exactrank import optimizers
-from exactrank.objectives.score_space import by_query
+from exactrank.learning.objectives.score_space import by_query
 from tests.test_gradient_rankers import judged, springs
 
 NDCG = xr.NDCG(k=5)

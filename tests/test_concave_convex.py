@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from exactrank.errors import SettingError
-from exactrank.optimizers.base import State
-from exactrank.optimizers.concave_convex import ConcaveConvex, ConcaveConvexBundle
-from exactrank.optimizers.cutting_plane import Bundle, CuttingPlane
-from exactrank.optimizers.slopes import StronglyConvex
+from exactrank.learning.optimizers.base import State
+from exactrank.learning.optimizers.concave_convex import ConcaveConvex, ConcaveConvexBundle
+from exactrank.learning.optimizers.cutting_plane import Bundle, CuttingPlane
+from exactrank.learning.optimizers.slopes import StronglyConvex
 
 from .convex_problems import Convex, Maxima, hinges, states
 

@@ -26,6 +26,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from xgboost import XGBRanker
 
 import exactrank as xr
+from exactrank._support.settings import Range
 from exactrank.compare.contender import MOST_POINTS, Contender, ContenderTask, TrainingCurve
 from exactrank.compare.contenders import CONTENDERS, as_contender, contenders_of, find_contender, program as programs
 from exactrank.compare.contenders.peer import Peer, PeerJudge
@@ -37,7 +38,6 @@ from exactrank.errors import DataError, SettingError
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.notation import Method, parse_method, split_methods
-from exactrank.settings import Range
 
 from .events import HANGS, wait_until
 from .test_rankers import EVERY_RANKER, QUICK, judged

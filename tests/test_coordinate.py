@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from exactrank._support.serialize import from_record, to_record
 from exactrank.errors import SettingError
-from exactrank.objectives.step_function import Interval
-from exactrank.optimizers.coordinate import CoordinateSearch, Guarded, Limits, Powell, rescaled
-from exactrank.stored import from_record, to_record
-from exactrank.training.judge import unheard
-from exactrank.training.run import Recorder, Run
+from exactrank.learning.objectives.step_function import Interval
+from exactrank.learning.optimizers.coordinate import CoordinateSearch, Guarded, Limits, Powell, rescaled
+from exactrank.learning.training.judge import unheard
+from exactrank.learning.training.run import Recorder, Run
 
 WHOLE = st.integers(-9, 9).map(float)
 PEAKS = st.lists(WHOLE, min_size=2, max_size=4).map(np.array)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import exactrank as xr
-from exactrank.objectives.losses import SmoothMeasure
-from exactrank.objectives.parametric import Parametric
-from exactrank.objectives.score_space import CostWarning, Pairwise, announce_cost
-from exactrank.scorers.architecture import form_of
+from exactrank.learning.objectives.losses import SmoothMeasure
+from exactrank.learning.objectives.parametric import Parametric
+from exactrank.learning.objectives.score_space import CostWarning, Pairwise, announce_cost
+from exactrank.models.architecture import form_of
 
 LONG = xr.RankingData.from_arrays(np.arange(150_000.0)[:, None] % 7, np.arange(150_000) % 3, group=[70_000, 79_000, 1_000])
 SHORT = xr.RankingData.from_arrays(None, [0, 1, 2, 1, 0, 1, 1], group=[4, 2, 1])
@@ -62,7 +62,7 @@ def test_an_objective_says_it_when_it_meets_the_data() -> None:
     "ranker", [xr.RankNet(max_iter=1), xr.SmoothRank(max_iter=1), xr.ApproxNDCG(max_iter=1), xr.LambdaMART(trees=1, bags=0)], ids=str
 )
 def test_every_fit_says_it(ranker: xr.RankNet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exactrank.objectives.score_space.MANY_PAIRS", 10)
+    monkeypatch.setattr("exactrank.learning.objectives.score_space.MANY_PAIRS", 10)
     data = xr.RankingData.from_arrays(np.arange(80.0)[:, None] % 7, np.arange(80) % 3, group=[40, 40])
     with pytest.warns(CostWarning, match="the longest query has 40"):
         ranker.fit(data)

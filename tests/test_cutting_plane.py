@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from exactrank._core import Planes
+from exactrank._support.serialize import from_record, to_record
 from exactrank.errors import SettingError
-from exactrank.optimizers import cutting_plane
-from exactrank.optimizers.cutting_plane import Bundle, CuttingPlane
-from exactrank.stored import from_record, to_record
+from exactrank.learning.optimizers import cutting_plane
+from exactrank.learning.optimizers.cutting_plane import Bundle, CuttingPlane
 from tests import convex_problems as problems
 from tests.convex_problems import rng, states
 from tests.reference import planes as reference

@@ -203,8 +203,8 @@ def test_two_clients_get_what_each_asks_for(cluster, client, shards):
     ids=["killed", "stopped"],
 )
 def test_a_scheduler_that_is_lost_in_training_is_named_and_training_resumed(shards, whole, fault, said, ranker, monkeypatch):
-    monkeypatch.setattr("exactrank.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    monkeypatch.setattr("exactrank.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
     kept = []
 
     def keep(model):

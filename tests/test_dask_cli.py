@@ -15,7 +15,7 @@ import pytest
 import exactrank as xr
 from exactrank.cli.cluster import engine_at, shards_at
 from exactrank.data.backend import LocalBackend
-from exactrank.data.format import Columns, ReadOptions
+from exactrank.data.formats.base import Columns, ReadOptions
 from exactrank.data.sharded import sharded
 from tests.events import gone, wait_until
 from tests.faults.shim import UNAVAILABLE, Fault
@@ -183,8 +183,8 @@ ENDLESS = """
 import sys
 from exactrank.cli import main
 from exactrank.backends.dask import DaskBackend
-from exactrank.scorers.model import Model
-from exactrank.training import run
+from exactrank.models.model import Model
+from exactrank.learning.training import run
 
 run.SECONDS_BETWEEN_CHECKPOINTS, run.TIMES_BETWEEN_CHECKPOINTS = 0.0, 0
 left, save, ask = int(sys.argv.pop(1)), Model.save, DaskBackend.ask

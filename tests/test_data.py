@@ -14,9 +14,9 @@ import scipy.sparse
 from hypothesis import given, strategies as st
 
 import exactrank as xr
-from exactrank.data.given import boundaries
+from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.immutable import immutable, is_immutable
-from exactrank.data.text_column import TextColumn
+from exactrank.data.validation import boundaries
 
 IDS = st.one_of(
     st.lists(st.integers(0, 4), min_size=1, max_size=30),

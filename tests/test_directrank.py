@@ -9,16 +9,16 @@ from hypothesis import assume, given, settings, strategies as st
 from sklearn.linear_model import Ridge
 
 import exactrank as xr
-from exactrank.objectives.ideal_likelihood import IdealLikelihood
-from exactrank.objectives.linear_profile import LinearProfile
-from exactrank.objectives.profile import GivenWeights
-from exactrank.objectives.ridge import ridge_weights
-from exactrank.objectives.softmax import InDeviations, SoftmaxLikelihood
-from exactrank.objectives.step_function import Interval
-from exactrank.objectives.within_query import centred, deviation
-from exactrank.optimizers.slopes import maximum
+from exactrank.learning.objectives.ideal_likelihood import IdealLikelihood
+from exactrank.learning.objectives.linear_profile import LinearProfile
+from exactrank.learning.objectives.profile import GivenWeights
+from exactrank.learning.objectives.ridge import ridge_weights
+from exactrank.learning.objectives.softmax import InDeviations, SoftmaxLikelihood
+from exactrank.learning.objectives.step_function import Interval
+from exactrank.learning.objectives.within_query import centred, deviation
+from exactrank.learning.optimizers.slopes import maximum
+from exactrank.learning.training.combinators import bootstrap
 from exactrank.rankers.training_data import check_measure_tells_apart
-from exactrank.training.combinators import bootstrap
 
 from .strategies import MEASURES
 from .test_rankers import judged, mean, rows

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import special, stats
 
-from exactrank.distributions import incomplete_beta, sign_test, two_sided_normal, two_sided_t
+from exactrank._support.distributions import incomplete_beta, sign_test, two_sided_normal, two_sided_t
 
 DEGREES = st.one_of(st.integers(1, 200), st.sampled_from([1_000, 10_000, 10**6, 10**8]))
 SMALLEST = 1e-290  #: scipy's own tails lose digits beyond

@@ -29,12 +29,12 @@ import pytest
 from typer.main import get_command
 
 import exactrank as xr
+from exactrank._support.settings import Setting
 from exactrank.cli import app
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import known_measures
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
-from exactrank.settings import Setting
 from tests.driver import commands
 
 ROOT = Path(__file__).resolve().parent.parent

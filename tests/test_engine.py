@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
-from exactrank.data import cache
 from exactrank.data.backend import LocalBackend, Round, packed_answers
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.dataset import EachPart, Part
+from exactrank.data.files import cache
 from exactrank.data.folds import Drawn
 from exactrank.data.sharded import ShardedData, sharded
 from exactrank.data.shards import manifest_of, query_range, read_shards
+from exactrank.learning.objectives import summed_steps
+from exactrank.learning.objectives.linear_profile import LinearProfile
+from exactrank.learning.objectives.softmax import SoftmaxLikelihood
+from exactrank.learning.optimizers.coordinate import CoordinateSearch, Limits
+from exactrank.learning.training.combinators import bootstrap
 from exactrank.measures.ties import worst_tie_order
-from exactrank.objectives import summed_steps
-from exactrank.objectives.linear_profile import LinearProfile
-from exactrank.objectives.softmax import SoftmaxLikelihood
-from exactrank.optimizers.coordinate import CoordinateSearch, Limits
 from exactrank.rankers.training_data import training_data
-from exactrank.training.combinators import bootstrap
 
 
 class Shuffled(LocalBackend):
@@ -317,7 +317,7 @@ def test_a_manifest_names_the_files_and_a_file_that_changed_or_vanished_is_named
 
 
 def test_a_damaged_byte_is_refused_before_the_first_result_that_uses_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("exactrank.data.cache.READ_WHOLE", 0)  # mapped, as large files are
+    monkeypatch.setattr("exactrank.data.formats.cache.READ_WHOLE", 0)  # mapped, as large files are
     for name in ("cache", "cache_footer"):
         monkeypatch.setattr(f"exactrank.data.{name}.BLOCK", 1024)
     data = cut_into(whole := made(0, 1200), tmp_path, [], 4000)

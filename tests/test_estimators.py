@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import exactrank as xr
-from exactrank.estimators.adapter import fit_to_queries, is_estimator, writing
+from exactrank.models.estimators.adapter import fit_to_queries, is_estimator, writing
 
 DATA = xr.RankingData.from_arrays(np.arange(10.0).reshape(5, 2), [0, 1, 0, 1, 2], group=[2, 3])
 WEIGHED = replace(DATA, query_weight=np.array([1.0, 3.0]))

@@ -11,11 +11,11 @@ from hypothesis import given, strategies as st
 
 import exactrank as xr
 from exactrank.errors import IncompatibleError
-from exactrank.export import TARGETS
-from exactrank.export.plain import plain
-from exactrank.scorers.network import Network
-from exactrank.scorers.plain_tree import PlainTree, table_of
-from exactrank.scorers.sum import sum_of
+from exactrank.models.network import Network
+from exactrank.models.plain_tree import PlainTree, table_of
+from exactrank.models.sum import sum_of
+from exactrank.models.targets import TARGETS
+from exactrank.models.targets.plain import plain
 from tests.reference.trees import booster_of
 
 FEATURES = ("bm25", "dense", "age")

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app
-from exactrank.export import TARGETS
+from exactrank.models.targets import TARGETS
 from tests.test_cli import ok, refused, run
 from tests.test_export import Halves, data_of
 

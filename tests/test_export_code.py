@@ -12,10 +12,10 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.errors import IncompatibleError, SettingError
-from exactrank.export.names import check_function_name
-from exactrank.export.plain import plain
-from exactrank.scorers.network import Network
-from exactrank.scorers.plain_tree import PlainTree, table_of
+from exactrank.models.network import Network
+from exactrank.models.plain_tree import PlainTree, table_of
+from exactrank.models.targets.names import check_function_name
+from exactrank.models.targets.plain import plain
 from tests.engine_rows import FEATURES, as_data, forest, models, rows_near
 from tests.test_export import plain_scores
 

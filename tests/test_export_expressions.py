@@ -13,11 +13,11 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.errors import DataError, IncompatibleError, SettingError
-from exactrank.export.expression import evaluated
-from exactrank.export.lucene_expression import MOST, TERMS, _tree, byte_code
-from exactrank.export.plain import plain
-from exactrank.export.vespa import imported
-from exactrank.scorers.tree_ensemble import TreeEnsemble
+from exactrank.models.targets.expression import evaluated
+from exactrank.models.targets.lucene_expression import MOST, TERMS, _tree, byte_code
+from exactrank.models.targets.plain import plain
+from exactrank.models.targets.vespa import imported
+from exactrank.models.tree_ensemble import TreeEnsemble
 from tests.engine_rows import FEATURES, as_data, forest, models, rows_near
 from tests.reference.engines_text import vespa_import, vespa_score
 

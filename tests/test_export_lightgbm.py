@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.errors import IncompatibleError
-from exactrank.scorers.sum import sum_of
+from exactrank.models.sum import sum_of
 from tests.engine_rows import FEATURES, as_data, forest, models, rows_near
 from tests.test_export_code import single_leaf
 from tests.test_tree_ensemble import same

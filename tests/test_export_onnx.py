@@ -9,9 +9,9 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.errors import IncompatibleError
-from exactrank.export.onnx import _Graph
-from exactrank.export.plain import plain
-from exactrank.scorers.tree_table import TreeTable
+from exactrank.models.targets.onnx import _Graph
+from exactrank.models.targets.plain import plain
+from exactrank.models.tree_table import TreeTable
 from tests.test_export import FEATURES, data_of, rows_of, scorers
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")

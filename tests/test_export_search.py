@@ -16,14 +16,14 @@ from hypothesis import example, given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.errors import DataError, IncompatibleError, SettingError
-from exactrank.export.check import _rounding
-from exactrank.export.nested import DEEPEST
-from exactrank.export.plain import ZERO, plain
-from exactrank.export.single import decimals, next_above, rounded_down
-from exactrank.export.solr import SLACK, without_slack
-from exactrank.scorers.lightgbm_text import read_lightgbm
-from exactrank.scorers.plain_tree import PlainTree, table_of
-from exactrank.scorers.sum import sum_of
+from exactrank.models.lightgbm_text import read_lightgbm
+from exactrank.models.plain_tree import PlainTree, table_of
+from exactrank.models.sum import sum_of
+from exactrank.models.targets.check import _rounding
+from exactrank.models.targets.nested import DEEPEST
+from exactrank.models.targets.plain import ZERO, plain
+from exactrank.models.targets.single import decimals, next_above, rounded_down
+from exactrank.models.targets.solr import SLACK, without_slack
 from tests.reference import engines_search as engines
 
 FEATURES = ("bm25", "clicks", "age", "dense")

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import exactrank as xr
-from exactrank.files import whole_file
+from exactrank._support.files import whole_file
 
 
 def test_a_failure_keeps_the_old_file(tmp_path):

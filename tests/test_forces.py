@@ -12,12 +12,12 @@ import exactrank as xr
 from exactrank import _core
 from exactrank.cli import app
 from exactrank.errors import DataError, IncompatibleError, SettingError
-from exactrank.objectives.lambdas import FiniteDifference, Lambdas
-from exactrank.objectives.losses import ListMLELoss
-from exactrank.objectives.own_lambdas import DocumentForces, PairForces
-from exactrank.probe.circulation import OTHER_PIECES, Triangle, circulation
-from exactrank.probe.force_field import ForceField, Jacobian, jacobian, numerical_jacobian, pair_jacobian
-from exactrank.probe.forces import LOOPS, MOST_DOCUMENTS, forces
+from exactrank.inspect.circulation import OTHER_PIECES, Triangle, circulation
+from exactrank.inspect.force_field import ForceField, Jacobian, jacobian, numerical_jacobian, pair_jacobian
+from exactrank.inspect.forces import LOOPS, MOST_DOCUMENTS, forces
+from exactrank.learning.objectives.lambdas import FiniteDifference, Lambdas
+from exactrank.learning.objectives.losses import ListMLELoss
+from exactrank.learning.objectives.own_lambdas import DocumentForces, PairForces
 from tests.strategies import GRADES, MEASURES
 
 NDCG = xr.NDCG()

@@ -12,9 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import exactrank as xr
+from exactrank.learning.training.selection import WINDOW
 from exactrank.rankers.foreign import Foreign
 from exactrank.rankers.training_data import in_content_order
-from exactrank.training.selection import WINDOW
 
 from .test_rankers import judged, rows
 
@@ -132,8 +132,8 @@ def test_scores_out_of_fold_know_nothing_of_their_query(made):
 
 
 def test_a_blend_of_others_is_resumed(monkeypatch):
-    monkeypatch.setattr("exactrank.training.run.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
-    monkeypatch.setattr("exactrank.training.run.TIMES_BETWEEN_CHECKPOINTS", -1.0)
+    monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
+    monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", -1.0)
     data, kept = judged(queries=12, noise=1.0), []
     made = lambda: xr.Blend("nDCG@5", members=[TREES["lightgbm"](), Ridge()], bags=3, threads=1)  # noqa: E731
     whole = made().fit(data, checkpoint=kept.append)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from exactrank import _core
-from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.trees.bins import CATEGORY, NUMBER, NUMBER_OR_MISSING, Layout
-from exactrank.trees.growth import Units, WeightedTree, tree_table
+from exactrank.learning.trees.bins import CATEGORY, NUMBER, NUMBER_OR_MISSING, Layout
+from exactrank.learning.trees.growth import Units, WeightedTree, tree_table
+from exactrank.models.tree_ensemble import TreeEnsemble
 
 from .reference.forest import Binned, Rules, Tree, whole_forces
 

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 import exactrank as xr
 from exactrank.data.dataset import Part
 from exactrank.errors import DataError, SettingError
-from exactrank.objectives.score_space import by_query
-from exactrank.trees.bins import SAMPLE, Layout
+from exactrank.learning.objectives.score_space import by_query
+from exactrank.learning.trees.bins import SAMPLE, Layout
 
 PLAIN = {"min_documents": 1, "min_curvature": 0.0, "feature_fraction": 1.0, "query_fraction": 1.0, "bags": 0, "threads": 1}
 SEEDS = st.integers(0, 2**32 - 1)

@@ -18,14 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from exactrank.data import arrow as arrow_module, csv as csv_module
-from exactrank.data.arrow import ParquetFormat
-from exactrank.data.csv import CsvFormat
-from exactrank.data.format import Columns, ReadOptions
+from exactrank.data.files import arrow as arrow_module, csv as csv_module
+from exactrank.data.formats.arrow import ParquetFormat
+from exactrank.data.formats.base import Columns, ReadOptions
+from exactrank.data.formats.csv import CsvFormat
+from exactrank.data.formats.stream import Block, Stream, stream_of
+from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.frame import from_frame
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.stream import Block, Stream, stream_of
-from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError, IncompatibleError, LeftOutWarning
 
 FRAMES: dict[str, Callable[[dict[str, list[Any]]], Any]] = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}

@@ -10,12 +10,12 @@ from hypothesis import assume, given, settings, strategies as st
 import exactrank as xr
 from exactrank import fuse
 from exactrank._core import optimistic
-from exactrank.fuse import search
-from exactrank.fuse.certificate import certified
-from exactrank.fuse.contenders import problem_of
-from exactrank.fuse.normalise import ABSENT, NORMALISATIONS, normalised
-from exactrank.fuse.problem import QuerySteps, all_weights
-from exactrank.fuse.search import ascended, tuned
+from exactrank.fusion import search
+from exactrank.fusion.certificate import certified
+from exactrank.fusion.contenders import problem_of
+from exactrank.fusion.normalise import ABSENT, NORMALISATIONS, normalised
+from exactrank.fusion.problem import QuerySteps, all_weights
+from exactrank.fusion.search import ascended, tuned
 from tests.fuse_data import NAMES, random_systems, systems, value_at
 from tests.reference import fuse as reference
 from tests.reference.profile import profile as slow_profile

@@ -12,8 +12,8 @@ from hypothesis import given, settings, strategies as st
 import exactrank as xr
 from exactrank import fuse
 from exactrank.errors import DataError, IncompatibleError, SettingError
-from exactrank.fuse.engines import ENGINES
-from exactrank.fuse.normalise import cut, parse_normalisation
+from exactrank.fusion.engines import ENGINES
+from exactrank.fusion.normalise import cut, parse_normalisation
 from tests.fuse_data import NAMES, random_systems, systems
 from tests.reference import fuse as reference
 

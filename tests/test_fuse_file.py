@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 import exactrank as xr
 from exactrank import Fusion, fuse, systems_from_runs
 from exactrank.cli import app
-from exactrank.data.format import Columns
-from exactrank.data.trec import RetrievalRun
+from exactrank.data.formats.base import Columns
+from exactrank.data.formats.trec import RetrievalRun
 from exactrank.errors import DataError, IncompatibleError, OutputExistsError
-from exactrank.fuse.engines import ENGINES
+from exactrank.fusion.engines import ENGINES
 from tests.fuse_data import NAMES, random_systems, systems
 
 QUICK = {"folds": 0, "bootstrap": 0}

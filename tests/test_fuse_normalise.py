@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 import exactrank as xr
-from exactrank.fuse import contenders, lists as fuse_lists
-from exactrank.fuse.contenders import problem_of
-from exactrank.fuse.engines import ENGINES
-from exactrank.fuse.lists import kth_largest, mean_ranks, ordinal_ranks
-from exactrank.fuse.normalise import ABSENT, NORMALISATIONS, cut, normalised, parse_normalisation
+from exactrank.fusion import contenders, lists as fuse_lists
+from exactrank.fusion.contenders import problem_of
+from exactrank.fusion.engines import ENGINES
+from exactrank.fusion.lists import kth_largest, mean_ranks, ordinal_ranks
+from exactrank.fusion.normalise import ABSENT, NORMALISATIONS, cut, normalised, parse_normalisation
 from tests.fuse_data import NAMES, random_systems, systems, value_at
 from tests.reference import fuse as reference
 

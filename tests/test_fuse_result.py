@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 import exactrank as xr
 from exactrank import Fusion, fuse, systems_from_frame, systems_from_runs
 from exactrank.cli import app
-from exactrank.data.format import Columns
+from exactrank.data.formats.base import Columns
 from exactrank.errors import DataError, IncompatibleError, MeasureError, SettingError
-from exactrank.fuse.normalise import ABSENT, NORMALISATIONS
+from exactrank.fusion.normalise import ABSENT, NORMALISATIONS
 from tests.fuse_data import NAMES, random_systems, systems, value_at
 
 # ---- the result

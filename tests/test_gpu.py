@@ -12,10 +12,10 @@ import exactrank as xr
 from exactrank.gpu.device import Cuda, cuda
 from exactrank.gpu.lists import Lists
 from exactrank.gpu.measures import MeasureOnGpu, supports
-from exactrank.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
-from exactrank.objectives.linear_profile import LinearProfile
-from exactrank.objectives.on_gpu import knows, on as on_gpu
-from exactrank.optimizers.coordinate import CoordinateSearch
+from exactrank.learning.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
+from exactrank.learning.objectives.linear_profile import LinearProfile
+from exactrank.learning.objectives.on_gpu import knows, on as on_gpu
+from exactrank.learning.optimizers.coordinate import CoordinateSearch
 from tests.emulated_gpu import COMPILER, EmulatedGpu
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to run the GPU's kernels with")
@@ -47,7 +47,7 @@ def gpu(request):
 @pytest.fixture
 def on_cuda(gpu, monkeypatch):
     """``device="cuda"`` means this GPU."""
-    monkeypatch.setattr("exactrank.objectives.line_search_on_gpu.cuda", lambda: gpu)
+    monkeypatch.setattr("exactrank.learning.objectives.line_search_on_gpu.cuda", lambda: gpu)
 
 
 def ragged(seed: int, real, levels: int = 5) -> tuple[xr.RankingData, np.ndarray]:
@@ -286,7 +286,7 @@ def test_a_round_makes_no_scores_on_the_processor(gpu, monkeypatch):
     problem, alone = (LinearProfile.of(xr.NDCG(k=5).over(data), gpu=on) for on in (OnGpu(gpu), None))
     search, rng = CoordinateSearch(), np.random.default_rng(0)
     expected = search.step(alone, search.init(alone, np.ones(4), rng))
-    monkeypatch.setattr("exactrank.objectives.linear_profile._core", None)
+    monkeypatch.setattr("exactrank.learning.objectives.linear_profile._core", None)
     found = search.step(problem, search.init(problem, np.ones(4), rng))
     np.testing.assert_allclose(found.theta, expected.theta, rtol=1e-9)
     assert found.value == pytest.approx(expected.value, abs=1e-12)

@@ -11,10 +11,10 @@ from exactrank.data.dataset import Part
 from exactrank.errors import IncompatibleError
 from exactrank.gpu.forest import BinsOnGpu, RowsOnGpu
 from exactrank.gpu.lists import Lists
-from exactrank.objectives.forces_on_gpu import forces_on, knows
-from exactrank.objectives.losses import SquaredError
-from exactrank.trees.bins import Layout
-from exactrank.trees.part import leaf_numbers
+from exactrank.learning.objectives.forces_on_gpu import forces_on, knows
+from exactrank.learning.objectives.losses import SquaredError
+from exactrank.learning.trees.bins import Layout
+from exactrank.learning.trees.part import leaf_numbers
 from tests.emulated_gpu import COMPILER
 from tests.test_gpu import gpus, host
 
@@ -29,7 +29,7 @@ def gpu(request):
 @pytest.fixture
 def on_cuda(gpu, monkeypatch):
     """``device="cuda"`` means this GPU."""
-    monkeypatch.setattr("exactrank.trees.on_gpu.cuda", lambda: gpu)
+    monkeypatch.setattr("exactrank.learning.trees.on_gpu.cuda", lambda: gpu)
 
 
 def random_data(seed: int, queries: int = 40, weights: bool = False, fine: bool = False) -> xr.RankingData:

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app
-from exactrank.objectives.losses import ListNetLoss
-from exactrank.objectives.own_lambdas import DocumentForces
-from exactrank.optimizers.coordinate import CoordinateSearch
-from exactrank.optimizers.slopes import SGD
+from exactrank.learning.objectives.losses import ListNetLoss
+from exactrank.learning.objectives.own_lambdas import DocumentForces
+from exactrank.learning.optimizers.coordinate import CoordinateSearch
+from exactrank.learning.optimizers.slopes import SGD
 from exactrank.rankers.gradient import RATES
 from tests import killed
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import exactrank as xr
-from exactrank.imports.content import ALWAYS, COSTS, PER_BYTE, Budget
+from exactrank.models.formats.content import ALWAYS, COSTS, PER_BYTE, Budget
 
 PROGRAM = """
 import resource, sys

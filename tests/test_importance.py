@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 import exactrank as xr
 from exactrank.cli import app
 from exactrank.errors import DataError, IncompatibleError, MeasureError, OutputExistsError, SettingError
-from exactrank.probe.importance import importance
-from exactrank.scorers.lightgbm_text import read_lightgbm
+from exactrank.inspect.importance import importance
+from exactrank.models.lightgbm_text import read_lightgbm
 from tests.reference import importance as reference
 from tests.strategies import GRADES, MEASURES
 

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app
-from exactrank.imports.content import Budget, Content
-from exactrank.imports.ubjson import parsed
+from exactrank.models.formats.content import Budget, Content
+from exactrank.models.formats.ubjson import parsed
 
 xgb = pytest.importorskip("xgboost", reason="xgboost is not installed")
 #: Models and the scores that their libraries gave, of rows next to every threshold.
@@ -441,7 +441,7 @@ def test_damaged_ranklib_weights_are_refused(line, tmp_path):
 @given(st.integers(0, len(FOREST)), st.integers(0, 9), st.text('<>/splitreouf "=0123456789.', max_size=4))
 @settings(max_examples=50)
 def test_damaged_ranklib_text_is_refused_or_read(at, cut, put):
-    from exactrank.imports.ranklib import read
+    from exactrank.models.formats.ranklib import read
 
     text = FOREST.format(name="MART")
     try:

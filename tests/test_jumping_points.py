@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 import exactrank as xr
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.probe.jumping_points import jumping_points
+from exactrank.inspect.jumping_points import jumping_points
 
 
 def brute_force(s, t, k):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 import exactrank as xr
-from exactrank.objectives.lambdas import FiniteDifference, Lambdas
-from exactrank.objectives.own_lambdas import DocumentForces, PairForces
-from exactrank.objectives.score_space import slopes
+from exactrank.learning.objectives.lambdas import FiniteDifference, Lambdas
+from exactrank.learning.objectives.own_lambdas import DocumentForces, PairForces
+from exactrank.learning.objectives.score_space import slopes
 
 from .reference import lambdas as reference
 from .strategies import GRADES, MEASURES

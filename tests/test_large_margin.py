@@ -14,18 +14,18 @@ from sklearn.exceptions import ConvergenceWarning
 
 import exactrank as xr
 from exactrank.errors import SettingError
-from exactrank.objectives.losses import PairHinge
-from exactrank.objectives.regularised_risk import RegularisedRisk
-from exactrank.objectives.structured import Structured
-from exactrank.optimizers.slopes import LBFGS
+from exactrank.learning.objectives.losses import PairHinge
+from exactrank.learning.objectives.regularised_risk import RegularisedRisk
+from exactrank.learning.objectives.structured import Structured
+from exactrank.learning.optimizers.slopes import LBFGS
+from exactrank.learning.training.combinators import by_folds
+from exactrank.learning.training.judge import Judge, Task
+from exactrank.learning.training.progress import Trained, Verdict
+from exactrank.learning.training.run import Root, Run
+from exactrank.learning.training.selection import average, choose
+from exactrank.models.architecture import LinearModel
+from exactrank.models.linear import Linear
 from exactrank.rankers import RANKERS
-from exactrank.scorers.architecture import LinearModel
-from exactrank.scorers.linear import Linear
-from exactrank.training.combinators import by_folds
-from exactrank.training.judge import Judge, Task
-from exactrank.training.progress import Trained, Verdict
-from exactrank.training.run import Root, Run
-from exactrank.training.selection import average, choose
 
 from .convex_problems import states
 from .killed import assert_resumed, killed, unbroken
@@ -217,7 +217,7 @@ def test_the_model_at_hand_is_that_of_the_choice_once_it_is_made():
     data, heard, models = judged(), [], []
     whole = xr.RankSVM("nDCG@3").fit(data, progress=heard.append)
     begun = next(number for number, progress in enumerate(heard) if progress.duality)
-    with patch.multiple("exactrank.training.run", SECONDS_BETWEEN_CHECKPOINTS=0.0, TIMES_BETWEEN_CHECKPOINTS=0):
+    with patch.multiple("exactrank.learning.training.run", SECONDS_BETWEEN_CHECKPOINTS=0.0, TIMES_BETWEEN_CHECKPOINTS=0):
         xr.RankSVM("nDCG@3").fit(data, checkpoint=models.append)
     assert len(models) == len(heard)
     assert max(progress.value for progress in heard[:begun]) > heard[begun].value

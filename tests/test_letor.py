@@ -12,7 +12,7 @@ from hypothesis import example, given, settings, strategies as st
 
 import exactrank as xr
 from exactrank import _core
-from exactrank.data import letor
+from exactrank.data.files import letor
 from tests.reference import letor as reference
 
 NUMBERS = st.one_of(

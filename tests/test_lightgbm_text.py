@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
-from exactrank.scorers.lightgbm_text import read_lightgbm, write_lightgbm
+from exactrank.models.lightgbm_text import read_lightgbm, write_lightgbm
 
 from .reference.trees import tree_scores
 from .test_tree_ensemble import TEXT, boosters, ensemble, hard_rows, same, trained

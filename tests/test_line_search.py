@@ -9,10 +9,10 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank import _core
+from exactrank.learning.objectives.ideal_likelihood import IdealLikelihood
+from exactrank.learning.objectives.line_search import LineSearch
+from exactrank.learning.objectives.step_function import Interval
 from exactrank.measures.families import Positional
-from exactrank.objectives.ideal_likelihood import IdealLikelihood
-from exactrank.objectives.line_search import LineSearch
-from exactrank.objectives.step_function import Interval
 from tests.reference import profile as reference
 from tests.strategies import MEASURES
 from tests.test_profile import rays

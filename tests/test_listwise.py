@@ -10,8 +10,8 @@ from hypothesis import example, given, strategies as st
 import exactrank as xr
 from exactrank import _core
 from exactrank.errors import IncompatibleError, SettingError
-from exactrank.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss, RankCosineLoss, SmoothMeasure
-from exactrank.objectives.score_space import slopes
+from exactrank.learning.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss, RankCosineLoss, SmoothMeasure
+from exactrank.learning.objectives.score_space import slopes
 from tests.reference import listwise as reference
 from tests.reference.measures import query_value
 from tests.strategies import GRADES

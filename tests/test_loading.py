@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import exactrank as xr
-from exactrank.fuse.fuse import fuse
+from exactrank.fusion.fuse import fuse
 from exactrank.loading import OWN_FORMATS
 
 from .fuse_data import random_systems
@@ -28,15 +28,22 @@ def loaded_in_new_process(path):
 
 
 def readers(modules):
-    return {name for name in modules if name.startswith("exactrank.imports.")}
+    return {name for name in modules if name.startswith("exactrank.models.formats.")}
 
 
 def test_our_own_model_imports_no_other_reader(tmp_path):
     xr.Model(xr.Linear(np.array([2.0, -1.0]), ("bm25", "length"))).save(tmp_path / "m.json")
     kind, modules = loaded_in_new_process(tmp_path / "m.json")
     assert kind == "Model"
-    assert readers(modules) == {"exactrank.imports.content", "exactrank.imports.own"}
-    above = ("exactrank.fuse", "exactrank.compare", "exactrank.rankers", "exactrank.export", "exactrank.trees", "exactrank.training")
+    assert readers(modules) == {"exactrank.models.formats.content", "exactrank.models.formats.own"}
+    above = (
+        "exactrank.fuse",
+        "exactrank.compare",
+        "exactrank.rankers",
+        "exactrank.export",
+        "exactrank.learning.trees",
+        "exactrank.learning.training",
+    )
     others = ("torch", "onnx", "pandas", "polars", "pyarrow", "matplotlib", "lightgbm", "xgboost", "catboost", "sklearn", "scipy")
     assert not {name for name in modules if name.startswith((*(f"{each}." for each in above), *others))}
 
@@ -45,7 +52,7 @@ def test_a_fusion_imports_no_other_reader(tmp_path):
     fuse(random_systems(2, queries=6), folds=0, bootstrap=0).save(tmp_path / "f.json")
     kind, modules = loaded_in_new_process(tmp_path / "f.json")
     assert kind == "Fusion"
-    assert readers(modules) == {"exactrank.imports.content"}
+    assert readers(modules) == {"exactrank.models.formats.content"}
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32-be"])

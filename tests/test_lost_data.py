@@ -15,12 +15,12 @@ import pytest
 from typer.testing import CliRunner
 
 import exactrank as xr
-from exactrank import locks
+from exactrank._support import locks
+from exactrank._support.files import scratch_folder, whole_file, whole_files
 from exactrank.cli import app
 from exactrank.compare.fitting import file_stem
 from exactrank.compare.folder import LOCK
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.files import scratch_folder, whole_file, whole_files
 from exactrank.reproduce import find_experiment
 from tests.comparisons import make_comparison
 from tests.events import HANGS, wait_until
@@ -215,7 +215,7 @@ def test_two_outputs_of_a_command_are_two_files(folder):
 WRITING = """
 import sys, time
 from pathlib import Path
-from exactrank.files import scratch_folder, whole_file
+from exactrank._support.files import scratch_folder, whole_file
 place = Path(sys.argv[1])
 with whole_file(place / "out.txt") as file, scratch_folder(place) as scratch:
     (scratch / "copy.xr").write_text("data")
@@ -346,9 +346,9 @@ SHORT_OF_SPACE = """
 import resource, sys
 import exactrank as xr
 from exactrank.cli import app
-from exactrank.scorers.model import Model
-from exactrank.stored import from_record
-from exactrank.training import run
+from exactrank.models.model import Model
+from exactrank._support.serialize import from_record
+from exactrank.learning.training import run
 
 run.SECONDS_BETWEEN_CHECKPOINTS, run.TIMES_BETWEEN_CHECKPOINTS = 0.0, 0
 save = Model.save

@@ -97,7 +97,7 @@ def test_ids_are_sorted_once(monkeypatch):
     data = xr.RankingData.from_arrays(None, [0, 1, 1], qid=[1, 1, 1], docid=["b", "a", "c"])
     measure = xr.RR(ties="docid")
     first = xr.evaluate(measure, data, [0.0, 0.0, 0.0]).means
-    monkeypatch.setattr("exactrank.data.text_column.TextColumn.encoded", None)
+    monkeypatch.setattr("exactrank.data.formats.text_column.TextColumn.encoded", None)
     assert xr.evaluate(measure, data, [0.0, 0.0, 0.0]).means == first == {str(measure): 1.0}
 
 

@@ -20,7 +20,7 @@ jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not install
 GOLDEN = Path(__file__).parent / "golden"
 MODELS = sorted((GOLDEN / "models").glob("*.json"))
 OLD = sorted((GOLDEN / "models_of_version_1").glob("*.json"))
-SCHEMA = json.loads(resources.files("exactrank.scorers").joinpath("model.schema.json").read_text())
+SCHEMA = json.loads(resources.files("exactrank.models").joinpath("model.schema.json").read_text())
 VALID = jsonschema.Draft202012Validator(SCHEMA)
 #: What makes rankers quick.
 FEW = {"max_iter": 2, "trees": 3, "restarts": 1, "hidden": 2, "bags": 0, "trials": 1, "folds": 2, "starts": 1}

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
-from exactrank.objectives.lambdas import FiniteDifference, Lambdas
-from exactrank.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss, RankCosineLoss, SmoothMeasure
-from exactrank.objectives.parametric import Forces, Parametric
-from exactrank.objectives.score_space import slopes
+from exactrank.learning.objectives.lambdas import FiniteDifference, Lambdas
+from exactrank.learning.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss, RankCosineLoss, SmoothMeasure
+from exactrank.learning.objectives.parametric import Forces, Parametric
+from exactrank.learning.objectives.score_space import slopes
+from exactrank.models.architecture import LinearModel, NetworkModel, form_of
+from exactrank.models.linear import Linear
+from exactrank.models.model import Model
+from exactrank.models.network import Network
 from exactrank.reproduce.ranknet_speedup import RankNetTraining
-from exactrank.scorers.architecture import LinearModel, NetworkModel, form_of
-from exactrank.scorers.linear import Linear
-from exactrank.scorers.model import Model
-from exactrank.scorers.network import Network
 
 from .reference import lambdas as reference
 

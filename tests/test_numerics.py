@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import linalg, special, stats
 
-from exactrank import numerics
+from exactrank._support import numerics
 
 FUNCTIONS = ("exp", "exp2", "log", "log1p", "log2", "tanh")
 #: The largest error, in units of the last place.

@@ -92,8 +92,8 @@ def test_what_goes_on_from_a_model_is_one_model(kind):
 
 
 def test_a_break_is_taken_up(monkeypatch):
-    monkeypatch.setattr("exactrank.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    monkeypatch.setattr("exactrank.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
     data, kept = judged(queries=24, noise=1.0), []
     ranker = xr.LambdaMART("nDCG@5", **QUICK)
     whole = ranker.fit(data, checkpoint=kept.append).model_

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import exactrank as xr
 from exactrank.cli import app
 from exactrank.errors import DataError, IncompatibleError, OutputExistsError
-from exactrank.probe.optimality import optimality
+from exactrank.inspect.optimality import optimality
 from tests.reference import profile as reference
 from tests.strategies import GRADES, MEASURES
 

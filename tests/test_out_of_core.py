@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 import exactrank as xr
+from exactrank._support.files import scratch_map
 from exactrank.data.immutable import is_mapped, sealed
-from exactrank.data.room import FeatureColumns, room, rows_taken
+from exactrank.data.scratch_arrays import FeatureColumns, room, rows_taken
 from exactrank.errors import DataError
-from exactrank.files import scratch_map
-from exactrank.objectives.linear_profile import columns_of
+from exactrank.learning.objectives.linear_profile import columns_of
 from exactrank.rankers.training_data import in_content_order, joined
 
 QUERIES, DOCUMENTS, FEATURES = 1_500, 20, 320  # 37 MiB of features
@@ -245,7 +245,7 @@ def test_a_cache_with_columns_holds_both(tmp_path, rows):
 
 def test_columns_of_other_numbers_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "forged.xr"
-    monkeypatch.setattr("exactrank.data.cache._core.transpose", lambda X, columns, threads: columns.fill(1.0))
+    monkeypatch.setattr("exactrank.data.formats.cache._core.transpose", lambda X, columns, threads: columns.fill(1.0))
     xr.write(made(queries=3, features=2), path, columns=True)
     with pytest.raises(
         DataError, match=r"forged\.xr: its section 'columns' holds other numbers than its section 'X'; convert the source again"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from exactrank._support.settings import ELSEWHERE
 from exactrank.rankers import RANKERS
-from exactrank.settings import ELSEWHERE
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

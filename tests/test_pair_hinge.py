@@ -9,8 +9,8 @@ from hypothesis import given, settings, strategies as st
 import exactrank as xr
 from exactrank import _core
 from exactrank.errors import SettingError
-from exactrank.objectives.losses import PairHinge
-from exactrank.objectives.score_space import slopes
+from exactrank.learning.objectives.losses import PairHinge
+from exactrank.learning.objectives.score_space import slopes
 from tests.reference.pair_hinge import pair_hinge
 
 OBJECTIVES = st.builds(PairHinge, loss=st.sampled_from(["hinge", "squared-hinge"]), normalise=st.sampled_from(["query", "pairs"]))

@@ -14,9 +14,9 @@ from hypothesis import given, settings, strategies as st
 import exactrank as xr
 from exactrank import _core
 from exactrank.data.ranking_data import checksum
-from exactrank.objectives.pair_exponential import PairExponential
+from exactrank.learning.objectives.pair_exponential import PairExponential
+from exactrank.models.thresholds import StepScores
 from exactrank.rankers.training_data import in_content_order, joined
-from exactrank.scorers.thresholds import StepScores
 from tests.reference.preferences import all_pairs, pair_cost, share_in_order
 
 QUARTERS = st.integers(-8, 8).map(lambda quarter: quarter / 4)  # many ties, and many pairs at a distance of exactly 1

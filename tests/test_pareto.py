@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
+from exactrank.fusion.front import undominated
+from exactrank.learning.objectives.constrained import constrained
+from exactrank.learning.objectives.step_function import StepFunction, together
 from exactrank.measures.goal import Constraint, parse_goal
-from exactrank.objectives.constrained import constrained
-from exactrank.objectives.step_function import StepFunction, together
-from exactrank.pareto.front import undominated
 from exactrank.rankers import directrank
 from tests.reference.pareto import best_under, front_of, middles
 

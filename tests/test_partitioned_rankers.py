@@ -20,7 +20,7 @@ from exactrank.data.blocks import wide_blocks
 from exactrank.data.sharded import sharded
 from exactrank.data.shards import concatenated, query_range, read_shards
 from exactrank.data.write_shards import write_shards
-from exactrank.objectives.parametric import Posed
+from exactrank.learning.objectives.parametric import Posed
 from exactrank.rankers import RANKERS
 from exactrank.rankers.training_data import training_data
 

@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 
 import exactrank as xr
 from exactrank.cli import app
-from exactrank.data import formats
+from exactrank.data import files as formats
 from exactrank.data.alignment import aligned
-from exactrank.data.format import ReadOptions
+from exactrank.data.formats.base import ReadOptions
+from exactrank.data.formats.trec import Judgments, RetrievalRun
 from exactrank.data.ranking_data import checksum
-from exactrank.data.trec import Judgments, RetrievalRun
-from exactrank.fuse.normalise import normalised
-from exactrank.scorers.base import sum_rounded_down
+from exactrank.fusion.normalise import normalised
+from exactrank.models.base import sum_rounded_down
 
 from .reference.trees import booster_of
 

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 import exactrank as xr
 from exactrank.errors import DataError
-from exactrank.objectives.step_function import Interval, StepFunction
+from exactrank.learning.objectives.step_function import Interval, StepFunction
 from tests.reference import profile as reference
 from tests.strategies import GRADES, MEASURES
 
@@ -136,7 +136,7 @@ def test_empty_and_bad_ranges():
 
 
 def test_lists_too_long_for_all_pairs(monkeypatch):
-    monkeypatch.setattr("exactrank.objectives.line_search.MOST_CROSSING", 2)
+    monkeypatch.setattr("exactrank.learning.objectives.line_search.MOST_CROSSING", 2)
     data = xr.RankingData.from_arrays(None, [0, 1, 0], group=[3])
     assert xr.profile("AP@2", data, [0, 1, 2], [1, 0, 0]).values.max() <= 1
     with pytest.raises(xr.IncompatibleError, match="a query has 3 documents"):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import exactrank as xr
-from exactrank.bars import Advance, heard, in_words, times
-from exactrank.training.progress import Progress, line_of
+from exactrank._support.progress_bars import Advance, heard, in_words, times
+from exactrank.learning.training.progress import Progress, line_of
 
 TIMES = r"(\d+ d \d+ h|\d+ h \d+ min|\d+ min \d+ s|\d+ s)"
 #: What may stand in a terminal: a title, the bar, a share, the time that is spent, the time left, and what is done.

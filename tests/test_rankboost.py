@@ -10,9 +10,9 @@ from hypothesis import example, given, settings, strategies as st
 
 import exactrank as xr
 from exactrank import _core
-from exactrank.objectives.pair_exponential import PairExponential
-from exactrank.optimizers.boosting import RankBoostOptimizer, confidence
-from exactrank.scorers.thresholds import StepScores
+from exactrank.learning.objectives.pair_exponential import PairExponential
+from exactrank.learning.optimizers.boosting import RankBoostOptimizer, confidence
+from exactrank.models.thresholds import StepScores
 
 from .reference import rankboost as reference
 

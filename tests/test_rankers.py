@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import exactrank as xr
-from exactrank.objectives.linear_profile import LinearValue
+from exactrank.learning.objectives.linear_profile import LinearValue
 from exactrank.rankers import RANKERS
 from exactrank.rankers.training_data import in_content_order
 
@@ -177,10 +177,10 @@ def test_a_fitted_ranker_is_kept_by_its_file_and_by_pickle(name, tmp_path):
 
 @EVERY_CLIMBER
 def test_every_checkpoint_is_a_true_model_and_no_worse_than_the_last(name, monkeypatch):
-    monkeypatch.setattr("exactrank.training.run.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
-    monkeypatch.setattr("exactrank.training.run.TIMES_BETWEEN_CHECKPOINTS", -1.0)
-    monkeypatch.setattr("exactrank.training.selection.WINDOW", 1)  # each step counts by itself, and any gain counts
-    monkeypatch.setattr("exactrank.training.selection.MARGIN", 0.0)
+    monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
+    monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", -1.0)
+    monkeypatch.setattr("exactrank.learning.training.selection.WINDOW", 1)  # each step counts by itself, and any gain counts
+    monkeypatch.setattr("exactrank.learning.training.selection.MARGIN", 0.0)
     data, valid = in_content_order(judged()), in_content_order(judged(seed=1))
     for held_out in (None, valid):
         models = []
@@ -352,7 +352,7 @@ def test_the_objective_is_the_evaluation(measure, seed, at_once, weighted):
         return
     assert [problem.value(theta) for theta in thetas] == theirs
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("exactrank.objectives.linear_profile.SCORES_PER_BLOCK", at_once)
+        patch.setattr("exactrank.learning.objectives.linear_profile.SCORES_PER_BLOCK", at_once)
         assert problem.values_along(thetas[0], 1, thetas[:, 1]).tolist() == theirs
 
 

@@ -7,19 +7,19 @@ import pytest
 from typer.testing import CliRunner
 
 import exactrank as xr
+from exactrank._support.registry import Registry
 from exactrank.cli import app
 from exactrank.compare.contenders import find_contender
-from exactrank.data.formats import FORMATS
+from exactrank.data.files import FORMATS
 from exactrank.measures.parse import known_measures
 from exactrank.rankers import RANKERS
-from exactrank.registry import Registry
 
 MODULE = """
 from dataclasses import dataclass
 from typing import ClassVar
 import numpy as np
 from exactrank.compare.contender import Contender
-from exactrank.data.letor import LetorFormat
+from exactrank.data.formats.letor import LetorFormat
 from exactrank.measures.binary import RBP
 from exactrank.rankers.ridge import Ridge
 

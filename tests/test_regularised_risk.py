@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 import exactrank as xr
-from exactrank.objectives.losses import PairHinge
-from exactrank.objectives.regularised_risk import RampRisk, RegularisedRisk
-from exactrank.objectives.structured import Structured
-from exactrank.scorers.architecture import LinearModel
+from exactrank.learning.objectives.losses import PairHinge
+from exactrank.learning.objectives.regularised_risk import RampRisk, RegularisedRisk
+from exactrank.learning.objectives.structured import Structured
+from exactrank.models.architecture import LinearModel
 
 from .test_rankers import rows
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from exactrank._support.text import printable
 from exactrank.compare import report, standings
 from exactrank.compare.page.charts import STEPS, Dot, Line, line_chart, step_chart
 from exactrank.compare.page.leaderboard import verdict
@@ -24,7 +25,6 @@ from exactrank.compare.statistics.pairs import letter
 from exactrank.errors import OutputExistsError
 from exactrank.measures import Measure
 from exactrank.measures.parse import parse_measure
-from exactrank.text import printable
 from tests.comparisons import NASTY, changed_fits, make_comparison, partial, with_failure
 from tests.html_tree import parsed
 
@@ -490,7 +490,9 @@ def test_the_title_is_one_that_a_person_would_write(comparison, expected):
 )
 def test_the_verdict_names_whom_the_best_beats(methods, better_than, expected):
     names = [letter(i) for i in range(methods)]
-    own = [standings.MethodStanding(f"method {a}", a, 0.5, (0.4, 0.6), 0.5, 0.5, "" if i else better_than, not i) for i, a in enumerate(names)]
+    own = [
+        standings.MethodStanding(f"method {a}", a, 0.5, (0.4, 0.6), 0.5, 0.5, "" if i else better_than, not i) for i, a in enumerate(names)
+    ]
     assert verdict("AP", own) == f"Best by AP: method a with 0.5000 (0.4000 to 0.6000){expected}."
 
 

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 import exactrank as xr
+from exactrank._support.tables import Table
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.objectives.parametric import Posed
+from exactrank.learning.objectives.parametric import Posed
 from exactrank.reproduce import EXPERIMENTS, find_experiment
 from exactrank.reproduce.artificial import PermutedPolynomial, correlated, three_parts
 from exactrank.reproduce.experiment import chosen, fitted
@@ -24,7 +25,6 @@ from exactrank.reproduce.lambdarank_duels import Duel
 from exactrank.reproduce.ranknet_speedup import EpochTimes, RankNetTraining, checks_of, slopes_of
 from exactrank.reproduce.smoothness import optimality_checks, roughness, section_checks
 from exactrank.reproduce.spsa import CrossEntropy, Descent
-from exactrank.table import Table
 
 TINY = {
     "lambdarank-ranknet": {"queries": (60, 30, 60), "hidden": (None, 2), "rates": (1e-3, 1e-2), "epochs": 3},

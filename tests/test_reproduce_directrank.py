@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import exactrank as xr
+from exactrank._support.numerics import standard_normal
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.numerics import standard_normal
 from exactrank.reproduce import directrank_letor, directrank_starts, find_experiment
 from exactrank.reproduce.artificial import three_parts
 from exactrank.reproduce.directrank_letor import METHODS, NEW, OLD, SHOWN, WINNING, LetorTrial, wins

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.optimizers.base import Duality
+from exactrank.learning.optimizers.base import Duality
 from exactrank.reproduce import find_experiment
 from exactrank.reproduce.artificial import correlated, five_splits, three_parts
 from exactrank.reproduce.experiment import signed_rank

@@ -6,8 +6,8 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank.data.folds import Dealt
-from exactrank.objectives.ridge import ridge_paths, ridge_weights
-from exactrank.objectives.within_query import centred
+from exactrank.learning.objectives.ridge import ridge_paths, ridge_weights
+from exactrank.learning.objectives.within_query import centred
 from exactrank.rankers.ridge import STRENGTHS
 
 from .test_rankers import rows

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import exactrank as xr
+from exactrank.data.formats.run_file import run_lines
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.run_file import run_lines
 from exactrank.data.scores import read_scores
 from exactrank.errors import DataError, IncompatibleError, OutputExistsError, SettingError
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import exactrank as xr
-from exactrank.objectives.lambdas import Lambdas, SampledLambdas
-from exactrank.objectives.score_space import slopes
+from exactrank.learning.objectives.lambdas import Lambdas, SampledLambdas
+from exactrank.learning.objectives.score_space import slopes
 
 from .reference import sampled_lambdas as reference
 from .reference.lambdas import normaliser, pulls, unit_deltas

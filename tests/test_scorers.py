@@ -21,15 +21,15 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import exactrank as xr
-from exactrank import pipes
+from exactrank._support import pipes
 from exactrank.data import ranking_data
 from exactrank.data.ranking_data import checksum
-from exactrank.scorers import KINDS, missing as policies
-from exactrank.scorers.deep import Net
-from exactrank.scorers.missing import fill_values, filled
-from exactrank.scorers.plain_tree import PlainTree, table_of
-from exactrank.scorers.sum import Sum
-from exactrank.scorers.thresholds import Thresholds
+from exactrank.models import KINDS, missing as policies
+from exactrank.models.deep import Net
+from exactrank.models.missing import fill_values, filled
+from exactrank.models.plain_tree import PlainTree, table_of
+from exactrank.models.sum import Sum
+from exactrank.models.thresholds import Thresholds
 
 WEIGHTS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=6)
 NAMES = st.text(st.characters(codec=None), min_size=1, max_size=5)

@@ -9,13 +9,13 @@ from hypothesis import assume, given, settings, strategies as st
 from sklearn.base import clone
 
 import exactrank as xr
-from exactrank.stored import from_record, to_record
-from exactrank.training import selection
-from exactrank.training.combinators import restarts
-from exactrank.training.judge import Judge, Task
-from exactrank.training.progress import Trained, Verdict
-from exactrank.training.run import Recorder, Run
-from exactrank.training.selection import (
+from exactrank._support.serialize import from_record, to_record
+from exactrank.learning.training import selection
+from exactrank.learning.training.combinators import restarts
+from exactrank.learning.training.judge import Judge, Task
+from exactrank.learning.training.progress import Trained, Verdict
+from exactrank.learning.training.run import Recorder, Run
+from exactrank.learning.training.selection import (
     MARGIN,
     WINDOW,
     StepChoice,

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 import exactrank as xr
 from exactrank import _core
 from exactrank.cli import app
-from exactrank.scorers.sum import Sum
+from exactrank.models.sum import Sum
 
 orjson = pytest.importorskip("orjson", reason="the extra serve is not installed")
 pytest.importorskip("fastapi", reason="the extra serve is not installed")

@@ -15,11 +15,11 @@ import pytest
 from sklearn.base import clone
 
 import exactrank as xr
+from exactrank._support.settings import SOME, VALID, Range, Setting, setting
 from exactrank.cli.ranker_options import declared
 from exactrank.errors import SettingError
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
-from exactrank.settings import SOME, VALID, Range, Setting, setting
 
 #: Settings that keep a fit short.
 SHORT = {"trees": 6, "max_iter": 8, "leaves": 4, "min_documents": 2, "members": "ridge, mart(trees=6)"}

@@ -19,14 +19,14 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 import exactrank as xr
-from exactrank import pictures
+from exactrank._support import pictures
+from exactrank._support.pictures import Pictured
+from exactrank._support.tables import COLUMNS, ROWS, Shown, Table
 from exactrank.compare.results import Trial
-from exactrank.data.trec import Judgments, RetrievalRun
-from exactrank.pictures import Pictured
-from exactrank.scorers.base import Scorer
-from exactrank.table import COLUMNS, ROWS, Shown, Table
-from exactrank.training.history import History
-from exactrank.training.progress import Progress
+from exactrank.data.formats.trec import Judgments, RetrievalRun
+from exactrank.learning.training.history import History
+from exactrank.learning.training.progress import Progress
+from exactrank.models.base import Scorer
 from tests.comparisons import make_comparison, with_failure
 from tests.html_tree import VOID
 
@@ -210,14 +210,14 @@ def test_a_frame_has_all_rows(name):
 )
 @pytest.mark.parametrize("name", ["data", "evaluation", "linear model", "comparison", "importance", "tuned", "history", "smoothness"])
 def test_a_frame_is_of_what_is_installed(monkeypatch, installed, kind, name):
-    monkeypatch.setattr("exactrank.table.find_spec", lambda library: library if library in installed else None)
+    monkeypatch.setattr("exactrank._support.tables.find_spec", lambda library: library if library in installed else None)
     frame = result(name).to_frame()
     assert isinstance(frame, kind)
     assert len(frame) == len(result(name).to_frame())
 
 
 def test_without_any_library_of_frames_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("exactrank.table.find_spec", lambda library: None)
+    monkeypatch.setattr("exactrank._support.tables.find_spec", lambda library: None)
     with pytest.raises(xr.IncompatibleError, match=r"needs pandas, polars or pyarrow, and none is installed; pip install pandas"):
         data().to_frame()
 

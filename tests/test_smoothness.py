@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import exactrank as xr
 from exactrank.cli import app
 from exactrank.errors import DataError, IncompatibleError, SettingError
-from exactrank.probe.smoothness import Roughness, smoothness
-from exactrank.scorers.network import Network
+from exactrank.inspect.smoothness import Roughness, smoothness
+from exactrank.models.network import Network
 from tests.reference import profile as reference
 
 NAMES = ("bm25", "dense", "length")

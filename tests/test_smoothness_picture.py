@@ -7,7 +7,7 @@ import pytest
 
 import exactrank as xr
 from exactrank.errors import DataError, IncompatibleError, OutputExistsError
-from exactrank.probe.smoothness import smoothness
+from exactrank.inspect.smoothness import smoothness
 from tests.test_smoothness import NAMES, judged, linear, network
 
 

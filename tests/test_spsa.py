@@ -10,12 +10,22 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
-from exactrank.objectives.lambdas import Lambdas
-from exactrank.objectives.measured import Measured
-from exactrank.objectives.parametric import Parametric
-from exactrank.optimizers.approximation import FDSA, LOOKS, SHARE, SPSA, EvaluationCounter, Gains, Surroundings, signs, simultaneous
-from exactrank.scorers.architecture import Architecture, LinearModel, form_of
-from exactrank.stored import from_record, to_record
+from exactrank._support.serialize import from_record, to_record
+from exactrank.learning.objectives.lambdas import Lambdas
+from exactrank.learning.objectives.measured import Measured
+from exactrank.learning.objectives.parametric import Parametric
+from exactrank.learning.optimizers.approximation import (
+    FDSA,
+    LOOKS,
+    SHARE,
+    SPSA,
+    EvaluationCounter,
+    Gains,
+    Surroundings,
+    signs,
+    simultaneous,
+)
+from exactrank.models.architecture import Architecture, LinearModel, form_of
 
 from .reference import stochastic as reference
 from .strategies import MEASURES

@@ -136,8 +136,8 @@ def test_models_of_other_libraries_are_gone_on_from(estimator):
 
 
 def test_a_run_from_a_start_is_resumed_with_it(monkeypatch):
-    monkeypatch.setattr("exactrank.training.run.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
-    monkeypatch.setattr("exactrank.training.run.TIMES_BETWEEN_CHECKPOINTS", -1.0)
+    monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
+    monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", -1.0)
     for name in ("lambdamart", "lambdarank"):
         start, kept = quick(name).fit(judged(seed=7)).model_, []
         whole = quick(name, seed=1).fit(judged(), start=start, checkpoint=kept.append)

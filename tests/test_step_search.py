@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from exactrank._support.serialize import from_record, to_record
 from exactrank.errors import SettingError
-from exactrank.optimizers.step_search import StepSearch
-from exactrank.stored import from_record, to_record
-from exactrank.training.judge import unheard
-from exactrank.training.run import Recorder, Run
+from exactrank.learning.optimizers.step_search import StepSearch
+from exactrank.learning.training.judge import unheard
+from exactrank.learning.training.run import Recorder, Run
 
 NUMBERS = st.floats(-10, 10, allow_nan=False).map(lambda x: round(x, 3))
 VECTORS = st.lists(NUMBERS, min_size=1, max_size=4).map(np.array)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
+from exactrank._support.serialize import from_record, to_record
 from exactrank.errors import DataError
-from exactrank.optimizers.base import Duality
-from exactrank.stored import from_record, to_record
+from exactrank.learning.optimizers.base import Duality
 
 plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 arrays = hnp.arrays(st.sampled_from([np.float64, np.float32, np.int64, np.uint8, np.bool_]), hnp.array_shapes(min_dims=0, min_side=0))

@@ -10,8 +10,8 @@ from scipy.optimize import linear_sum_assignment
 import exactrank as xr
 from exactrank import _core
 from exactrank.errors import DataError, IncompatibleError, SettingError
-from exactrank.objectives.score_space import slopes
-from exactrank.objectives.structured import Structured, separate
+from exactrank.learning.objectives.score_space import slopes
+from exactrank.learning.objectives.structured import Structured, separate
 from tests.reference import structured as reference
 from tests.strategies import GRADES
 

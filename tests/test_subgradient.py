@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from exactrank.errors import SettingError
-from exactrank.optimizers.subgradient import Subgradient, least_norm
+from exactrank.learning.optimizers.subgradient import Subgradient, least_norm
 from tests import convex_problems as problems
 from tests.convex_problems import check, rng, states
 

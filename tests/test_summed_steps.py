@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, strategies as st
 
 from exactrank import _core
-from exactrank.objectives.step_function import StepFunction
+from exactrank.learning.objectives.step_function import StepFunction
 
 WIDE, PEAK, UNIT = 17, 1.0, 1 << 40  #: the shift of a histogram's bins; changes are multiples of a unit far above rounding
 

@@ -11,10 +11,10 @@ from hypothesis import given, strategies as st
 from typer.testing import CliRunner
 
 import exactrank as xr
+from exactrank._support.tables import _LATEX, Marked, Table
+from exactrank._support.text import printable
 from exactrank.cli import app
 from exactrank.compare.report import report_html
-from exactrank.table import _LATEX, Marked, Table
-from exactrank.text import printable
 from tests.comparisons import make_comparison
 from tests.html_tree import parsed
 

@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import exactrank as xr
-from exactrank.threads import Pool
+from exactrank._support.threads import Pool
 from tests.events import HANGS
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import exactrank as xr
-from exactrank.optimizers.boosting import confidence
+from exactrank.learning.optimizers.boosting import confidence
 
 VALUES = st.one_of(st.sampled_from([-1.0, 0.0, 0.5, 2.0]), st.floats(-100, 100, width=32))
 STEPS = st.lists(st.tuples(st.integers(0, 3), VALUES, st.floats(-0.9, 0.9)), max_size=40)

@@ -7,7 +7,7 @@ import pytest
 
 import exactrank as xr
 from exactrank.compare.contenders.peer import PeerJudge
-from exactrank.training.judge import Judge, Task
+from exactrank.learning.training.judge import Judge, Task
 
 from .test_rankers import judged
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import exactrank as xr
-from exactrank.objectives.on_gpu import knows as on_gpu_knows
+from exactrank.learning.objectives.on_gpu import knows as on_gpu_knows
 from tests.test_gpu import learnable, ragged
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'exactrank[torch]'")

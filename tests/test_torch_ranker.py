@@ -91,7 +91,7 @@ def test_the_same_seed_gives_the_same_bits_and_pytorchs_generator_is_left_alone(
 
 
 def test_early_stopping_keeps_the_best_epoch(monkeypatch):
-    monkeypatch.setattr("exactrank.training.selection.WINDOW", 1)  # each epoch counts by itself
+    monkeypatch.setattr("exactrank.learning.training.selection.WINDOW", 1)  # each epoch counts by itself
     data, valid = judged(), judged(1)
     ranker = xr.TorchRanker(**QUICK | {"max_iter": 60, "learning_rate": 0.05}, patience=3).fit(data, valid=valid)
     values = [step.valid for step in ranker.history_]
@@ -101,8 +101,8 @@ def test_early_stopping_keeps_the_best_epoch(monkeypatch):
 
 
 def test_training_that_is_resumed_is_the_same_to_the_bit(monkeypatch):
-    monkeypatch.setattr("exactrank.training.run.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
-    monkeypatch.setattr("exactrank.training.run.TIMES_BETWEEN_CHECKPOINTS", -1.0)
+    monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
+    monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", -1.0)
     data, models = judged(), []
 
     def stop(progress):

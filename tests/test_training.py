@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from exactrank.optimizers.base import State, drawing_from, draws_of
-from exactrank.scorers.linear import Linear
-from exactrank.stored import from_record, storable, to_record
-from exactrank.training.combinators import bags, phases, restarts, trials
-from exactrank.training.progress import Trained, Verdict
-from exactrank.training.run import Journal, Recorder, Root, Run
+from exactrank._support.serialize import from_record, storable, to_record
+from exactrank.learning.optimizers.base import State, drawing_from, draws_of
+from exactrank.learning.training.combinators import bags, phases, restarts, trials
+from exactrank.learning.training.progress import Trained, Verdict
+from exactrank.learning.training.run import Journal, Recorder, Root, Run
+from exactrank.models.linear import Linear
 
 
 @storable
@@ -118,7 +118,7 @@ def whole(run, journal=None, kill_at=None):
 
     root = Root(checkpoint=checkpoint, journal=journal or Journal())
     try:
-        with patch.multiple("exactrank.training.run", SECONDS_BETWEEN_CHECKPOINTS=0.0, TIMES_BETWEEN_CHECKPOINTS=0):
+        with patch.multiple("exactrank.learning.training.run", SECONDS_BETWEEN_CHECKPOINTS=0.0, TIMES_BETWEEN_CHECKPOINTS=0):
             trained = root.train(partial(started, run))
     except KilledError:
         return None, written[0]

@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from exactrank import files, pipes
-from exactrank.data import trec
-from exactrank.data.format import ReadOptions
+from exactrank._support import files, pipes
+from exactrank.data.files import trec
+from exactrank.data.formats.base import ReadOptions
+from exactrank.data.formats.stream import stream_of
+from exactrank.data.formats.text_column import TextColumn
+from exactrank.data.formats.trec import Judgments, QrelsFormat, RetrievalRun, from_trec, looks_like_qrels, read_qrels, read_run, scores_of
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.scores import read_scores
-from exactrank.data.stream import stream_of
-from exactrank.data.text_column import TextColumn
-from exactrank.data.trec import Judgments, QrelsFormat, RetrievalRun, from_trec, looks_like_qrels, read_qrels, read_run, scores_of
 from exactrank.errors import DataError, IncompatibleError
 
 HANGS = 120  #: seconds

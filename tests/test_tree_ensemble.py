@@ -14,8 +14,8 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank import _core
-from exactrank.scorers.lightgbm_text import read_lightgbm
-from exactrank.scorers.tree_table import TreeTable
+from exactrank.models.lightgbm_text import read_lightgbm
+from exactrank.models.tree_table import TreeTable
 
 from .reference.trees import tree_scores
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
 from exactrank import _core
-from exactrank.scorers.plain_tree import PlainTree, table_of
+from exactrank.models.plain_tree import PlainTree, table_of
 
 from .reference.tree_shap import tree_contributions
 from .test_tree_ensemble import boosters, hard_rows, rows, trained

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as xr
-from exactrank.scorers.lightgbm_text import write_lightgbm
-from exactrank.scorers.plain_tree import PlainTree, table_of
-from exactrank.scorers.tree_table import CATEGORICAL, TreeTable
+from exactrank.models.lightgbm_text import write_lightgbm
+from exactrank.models.plain_tree import PlainTree, table_of
+from exactrank.models.tree_table import CATEGORICAL, TreeTable
 
 from .test_tree_ensemble import boosters, ensemble, hard_rows, same, trained
 

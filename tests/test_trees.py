@@ -12,11 +12,11 @@ from hypothesis import given, settings, strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 import exactrank as xr
-from exactrank.objectives.losses import SquaredError
+from exactrank._support.serialize import from_record, to_record
+from exactrank.learning.objectives.losses import SquaredError
+from exactrank.learning.training.judge import Task
+from exactrank.learning.trees.forest import Trees
 from exactrank.rankers.training_data import training_data
-from exactrank.stored import from_record, to_record
-from exactrank.training.judge import Task
-from exactrank.trees.forest import Trees
 from tests import killed
 
 from .reference.trees import booster_of
@@ -374,8 +374,8 @@ def test_ties_in_the_order_of_grades_do_not_choose_few_trees(kind):
 @pytest.mark.parametrize("held_out", [False, True])
 def test_every_checkpoint_leads_to_the_same_end(kind, held_out, monkeypatch):
     """Ties make what is reported prefer other numbers of trees than what chooses; checkpoints go by the latter."""
-    monkeypatch.setattr("exactrank.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    monkeypatch.setattr("exactrank.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
     sets = [rows(queries=30, noise=2.0, seed=number) for number in (14, 64)]
     train, valid = (xr.RankingData.from_arrays(X, y, qid=qid) for X, y, qid in sets)
     kept, settings = [], {"trees": 15, "leaves": 3}

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from exactrank._support.error_text import LONGEST, clipped, reason_of
 from exactrank.compare.workers import Ended, Server
-from exactrank.reasons import LONGEST, clipped, reason_of
 from tests.events import HANGS, Letterbox, gone
 from tests.test_cli import PROGRAM
 

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from exactrank.compare.tune import Tuned as Tuned, tune as tune
     from exactrank.data.backend import LocalBackend as LocalBackend
     from exactrank.data.describe import describe as describe
+    from exactrank.data.files import read as read, write as write
     from exactrank.data.folds import Fold as Fold, read_folds as read_folds, read_parts as read_parts, split as split
-    from exactrank.data.format import Columns as Columns
-    from exactrank.data.formats import read as read, write as write
+    from exactrank.data.formats.base import Columns as Columns
+    from exactrank.data.formats.run_file import write_run as write_run
+    from exactrank.data.formats.trec import from_trec as from_trec, read_qrels as read_qrels, read_run as read_run
     from exactrank.data.pairs import read_pairs as read_pairs, with_pairs as with_pairs
     from exactrank.data.preferences import Preferences as Preferences
     from exactrank.data.ranking_data import RankingData as RankingData
-    from exactrank.data.run_file import write_run as write_run
     from exactrank.data.shards import Shards as Shards, read_shards as read_shards
-    from exactrank.data.trec import from_trec as from_trec, read_qrels as read_qrels, read_run as read_run
     from exactrank.errors import (
         DataError as DataError,
         EngineError as EngineError,
@@ -44,13 +44,41 @@ if TYPE_CHECKING:
         PrecisionWarning as PrecisionWarning,
         SettingError as SettingError,
     )
-    from exactrank.estimators.model import from_estimator as from_estimator
-    from exactrank.export.check import Check as Check
-    from exactrank.export.export import export as export
-    from exactrank.export.target import Export as Export, Target as Target
-    from exactrank.fuse.fuse import fuse as fuse
-    from exactrank.fuse.fusion import Fusion as Fusion
-    from exactrank.fuse.systems import systems_from_frame as systems_from_frame, systems_from_runs as systems_from_runs
+    from exactrank.fusion.front import ParetoFront as ParetoFront
+    from exactrank.fusion.fuse import fuse as fuse
+    from exactrank.fusion.fusion import Fusion as Fusion
+    from exactrank.fusion.pareto import pareto as pareto, tradeoff as tradeoff
+    from exactrank.fusion.systems import systems_from_frame as systems_from_frame, systems_from_runs as systems_from_runs
+    from exactrank.inspect.forces import Forces as Forces, forces as forces
+    from exactrank.inspect.importance import Importance as Importance, importance as importance
+    from exactrank.inspect.jumping_points import jumping_points as jumping_points
+    from exactrank.inspect.optimality import Optimality as Optimality, optimality as optimality
+    from exactrank.inspect.smoothness import Smoothness as Smoothness, smoothness as smoothness
+    from exactrank.learning.objectives.bradley_terry import Strengths as Strengths, bradley_terry as bradley_terry
+    from exactrank.learning.objectives.lambdas import (
+        FiniteDifference as FiniteDifference,
+        Lambdas as Lambdas,
+        SampledLambdas as SampledLambdas,
+    )
+    from exactrank.learning.objectives.losses import (
+        ApproxNDCGLoss as ApproxNDCGLoss,
+        ListMLELoss as ListMLELoss,
+        ListNetLoss as ListNetLoss,
+        PairHinge as PairHinge,
+        RankCosineLoss as RankCosineLoss,
+        SmoothMeasure as SmoothMeasure,
+        SquaredError as SquaredError,
+    )
+    from exactrank.learning.objectives.own_lambdas import (
+        DocumentForces as DocumentForces,
+        PairForces as PairForces,
+        Pairs as Pairs,
+        RankedQuery as RankedQuery,
+    )
+    from exactrank.learning.objectives.profile import line_search as line_search, profile as profile
+    from exactrank.learning.objectives.score_space import Slopes as Slopes, slopes as slopes
+    from exactrank.learning.objectives.step_function import StepFunction as StepFunction
+    from exactrank.learning.objectives.structured import Separated as Separated, Structured as Structured, separate as separate
     from exactrank.loading import load as load
     from exactrank.measures import (
         AP as AP,
@@ -70,34 +98,18 @@ if TYPE_CHECKING:
     )
     from exactrank.measures.evaluate import evaluate as evaluate
     from exactrank.measures.parse import parse_measure as parse_measure
-    from exactrank.objectives.bradley_terry import Strengths as Strengths, bradley_terry as bradley_terry
-    from exactrank.objectives.lambdas import FiniteDifference as FiniteDifference, Lambdas as Lambdas, SampledLambdas as SampledLambdas
-    from exactrank.objectives.losses import (
-        ApproxNDCGLoss as ApproxNDCGLoss,
-        ListMLELoss as ListMLELoss,
-        ListNetLoss as ListNetLoss,
-        PairHinge as PairHinge,
-        RankCosineLoss as RankCosineLoss,
-        SmoothMeasure as SmoothMeasure,
-        SquaredError as SquaredError,
-    )
-    from exactrank.objectives.own_lambdas import (
-        DocumentForces as DocumentForces,
-        PairForces as PairForces,
-        Pairs as Pairs,
-        RankedQuery as RankedQuery,
-    )
-    from exactrank.objectives.profile import line_search as line_search, profile as profile
-    from exactrank.objectives.score_space import Slopes as Slopes, slopes as slopes
-    from exactrank.objectives.step_function import StepFunction as StepFunction
-    from exactrank.objectives.structured import Separated as Separated, Structured as Structured, separate as separate
-    from exactrank.pareto.front import ParetoFront as ParetoFront
-    from exactrank.pareto.pareto import pareto as pareto, tradeoff as tradeoff
-    from exactrank.probe.forces import Forces as Forces, forces as forces
-    from exactrank.probe.importance import Importance as Importance, importance as importance
-    from exactrank.probe.jumping_points import jumping_points as jumping_points
-    from exactrank.probe.optimality import Optimality as Optimality, optimality as optimality
-    from exactrank.probe.smoothness import Smoothness as Smoothness, smoothness as smoothness
+    from exactrank.models.architecture import LinearModel as LinearModel, NetworkModel as NetworkModel
+    from exactrank.models.deep import Deep as Deep
+    from exactrank.models.estimators.model import from_estimator as from_estimator
+    from exactrank.models.linear import Linear as Linear
+    from exactrank.models.model import Model as Model
+    from exactrank.models.network import Network as Network
+    from exactrank.models.sum import Sum as Sum
+    from exactrank.models.targets.check import Check as Check
+    from exactrank.models.targets.export import export as export
+    from exactrank.models.targets.target import Export as Export, Target as Target
+    from exactrank.models.thresholds import Thresholds as Thresholds
+    from exactrank.models.tree_ensemble import TreeEnsemble as TreeEnsemble
     from exactrank.rankers.adarank import AdaRank as AdaRank
     from exactrank.rankers.approxndcg import ApproxNDCG as ApproxNDCG
     from exactrank.rankers.blend import Blend as Blend
@@ -120,14 +132,6 @@ if TYPE_CHECKING:
     from exactrank.rankers.structuredrank import StructuredRank as StructuredRank
     from exactrank.rankers.svmmap import SVMMAP as SVMMAP
     from exactrank.rankers.torch import TorchRanker as TorchRanker
-    from exactrank.scorers.architecture import LinearModel as LinearModel, NetworkModel as NetworkModel
-    from exactrank.scorers.deep import Deep as Deep
-    from exactrank.scorers.linear import Linear as Linear
-    from exactrank.scorers.model import Model as Model
-    from exactrank.scorers.network import Network as Network
-    from exactrank.scorers.sum import Sum as Sum
-    from exactrank.scorers.thresholds import Thresholds as Thresholds
-    from exactrank.scorers.tree_ensemble import TreeEnsemble as TreeEnsemble
 
 __version__ = "0.1.0"
 
@@ -145,13 +149,13 @@ HOME = {
     "exactrank.compare.tune": ("Tuned", "tune"),
     "exactrank.data.describe": ("describe",),
     "exactrank.data.folds": ("Fold", "read_folds", "read_parts", "split"),
-    "exactrank.data.format": ("Columns",),
-    "exactrank.data.formats": ("read", "write"),
+    "exactrank.data.formats.base": ("Columns",),
+    "exactrank.data.files": ("read", "write"),
     "exactrank.data.pairs": ("read_pairs", "with_pairs"),
     "exactrank.data.preferences": ("Preferences",),
     "exactrank.data.ranking_data": ("RankingData",),
-    "exactrank.data.run_file": ("write_run",),
-    "exactrank.data.trec": ("from_trec", "read_qrels", "read_run"),
+    "exactrank.data.formats.run_file": ("write_run",),
+    "exactrank.data.formats.trec": ("from_trec", "read_qrels", "read_run"),
     "exactrank.backends.dask": ("DaskBackend",),
     "exactrank.data.backend": ("LocalBackend",),
     "exactrank.data.shards": ("Shards", "read_shards"),
@@ -159,13 +163,13 @@ HOME = {
         "DataError", "EngineError", "ExactRankError", "IncompatibleError", "InterruptedWarning", "LeftOutWarning", "MeasureError",
         "OutputExistsError", "PluginWarning", "PrecisionWarning", "SettingError",
     ),
-    "exactrank.export.check": ("Check",),
-    "exactrank.export.export": ("export",),
-    "exactrank.export.target": ("Export", "Target"),
-    "exactrank.fuse.fuse": ("fuse",),
-    "exactrank.fuse.fusion": ("Fusion",),
-    "exactrank.fuse.systems": ("systems_from_frame", "systems_from_runs"),
-    "exactrank.estimators.model": ("from_estimator",),
+    "exactrank.models.targets.check": ("Check",),
+    "exactrank.models.targets.export": ("export",),
+    "exactrank.models.targets.target": ("Export", "Target"),
+    "exactrank.fusion.fuse": ("fuse",),
+    "exactrank.fusion.fusion": ("Fusion",),
+    "exactrank.fusion.systems": ("systems_from_frame", "systems_from_runs"),
+    "exactrank.models.estimators.model": ("from_estimator",),
     "exactrank.loading": ("load",),
     "exactrank.measures": (
         "AP", "Bpref", "DCG", "ERR", "MeanNDCG", "Measure", "NDCG", "PairwiseCorrect", "Precision", "RBP", "RR", "Recall", "Success",
@@ -173,23 +177,23 @@ HOME = {
     ),
     "exactrank.measures.evaluate": ("evaluate",),
     "exactrank.measures.parse": ("parse_measure",),
-    "exactrank.objectives.bradley_terry": ("Strengths", "bradley_terry"),
-    "exactrank.objectives.lambdas": ("FiniteDifference", "Lambdas", "SampledLambdas"),
-    "exactrank.objectives.own_lambdas": ("DocumentForces", "PairForces", "Pairs", "RankedQuery"),
-    "exactrank.objectives.losses": (
+    "exactrank.learning.objectives.bradley_terry": ("Strengths", "bradley_terry"),
+    "exactrank.learning.objectives.lambdas": ("FiniteDifference", "Lambdas", "SampledLambdas"),
+    "exactrank.learning.objectives.own_lambdas": ("DocumentForces", "PairForces", "Pairs", "RankedQuery"),
+    "exactrank.learning.objectives.losses": (
         "ApproxNDCGLoss", "ListMLELoss", "ListNetLoss", "PairHinge", "RankCosineLoss", "SmoothMeasure", "SquaredError",
     ),
-    "exactrank.objectives.profile": ("line_search", "profile",),
-    "exactrank.objectives.score_space": ("Slopes", "slopes"),
-    "exactrank.objectives.step_function": ("StepFunction",),
-    "exactrank.objectives.structured": ("Separated", "Structured", "separate"),
-    "exactrank.pareto.front": ("ParetoFront",),
-    "exactrank.pareto.pareto": ("pareto", "tradeoff"),
-    "exactrank.probe.forces": ("Forces", "forces"),
-    "exactrank.probe.importance": ("Importance", "importance"),
-    "exactrank.probe.jumping_points": ("jumping_points",),
-    "exactrank.probe.optimality": ("Optimality", "optimality"),
-    "exactrank.probe.smoothness": ("Smoothness", "smoothness"),
+    "exactrank.learning.objectives.profile": ("line_search", "profile",),
+    "exactrank.learning.objectives.score_space": ("Slopes", "slopes"),
+    "exactrank.learning.objectives.step_function": ("StepFunction",),
+    "exactrank.learning.objectives.structured": ("Separated", "Structured", "separate"),
+    "exactrank.fusion.front": ("ParetoFront",),
+    "exactrank.fusion.pareto": ("pareto", "tradeoff"),
+    "exactrank.inspect.forces": ("Forces", "forces"),
+    "exactrank.inspect.importance": ("Importance", "importance"),
+    "exactrank.inspect.jumping_points": ("jumping_points",),
+    "exactrank.inspect.optimality": ("Optimality", "optimality"),
+    "exactrank.inspect.smoothness": ("Smoothness", "smoothness"),
     "exactrank.rankers.adarank": ("AdaRank",),
     "exactrank.rankers.approxndcg": ("ApproxNDCG",),
     "exactrank.rankers.blend": ("Blend",),
@@ -212,14 +216,14 @@ HOME = {
     "exactrank.rankers.structuredrank": ("StructuredRank",),
     "exactrank.rankers.svmmap": ("SVMMAP",),
     "exactrank.rankers.torch": ("TorchRanker",),
-    "exactrank.scorers.architecture": ("LinearModel", "NetworkModel"),
-    "exactrank.scorers.deep": ("Deep",),
-    "exactrank.scorers.linear": ("Linear",),
-    "exactrank.scorers.model": ("Model",),
-    "exactrank.scorers.network": ("Network",),
-    "exactrank.scorers.sum": ("Sum",),
-    "exactrank.scorers.thresholds": ("Thresholds",),
-    "exactrank.scorers.tree_ensemble": ("TreeEnsemble",),
+    "exactrank.models.architecture": ("LinearModel", "NetworkModel"),
+    "exactrank.models.deep": ("Deep",),
+    "exactrank.models.linear": ("Linear",),
+    "exactrank.models.model": ("Model",),
+    "exactrank.models.network": ("Network",),
+    "exactrank.models.sum": ("Sum",),
+    "exactrank.models.thresholds": ("Thresholds",),
+    "exactrank.models.tree_ensemble": ("TreeEnsemble",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in HOME.items() for name in names}
 __all__ = list(_MODULE_OF)

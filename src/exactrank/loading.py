@@ -1,24 +1,24 @@
 """Load models and fusions from files, recognised by their content.
 
 A file of exactrank is JSON that names its own format, and is recognised first. Its reader is in `OWN_FORMATS`, and no other is imported.
-Files of other libraries (`exactrank.imports`) are recognised by their first bytes or their fields. This module stands above all that can
-be loaded, so that none of it needs to know the rest.
+Files of other libraries (`exactrank.models.formats`) are recognised by their first bytes or their fields. This module stands above all that
+can be loaded, so that none of it needs to know the rest.
 """
 
 import os
 from typing import TypeVar, overload
 
+from exactrank._support.files import read_bounded
+from exactrank._support.registry import Registry
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.files import read_bounded
-from exactrank.imports import READERS
-from exactrank.imports.content import Content, Loaded, Reader
-from exactrank.registry import Registry
+from exactrank.models.formats import READERS
+from exactrank.models.formats.content import Content, Loaded, Reader
 
 MOST = 1 << 30  #: bytes of a model file
 #: Readers of our own files, by the format that a file names.
 OWN_FORMATS: Registry[Reader] = Registry("format", {
-    "exactrank-model": "exactrank.imports.own:MODEL",
-    "exactrank-fusion": "exactrank.fuse.fusion_file:READER",
+    "exactrank-model": "exactrank.models.formats.own:MODEL",
+    "exactrank-fusion": "exactrank.fusion.fusion_file:READER",
 })  # fmt: skip
 LoadedT = TypeVar("LoadedT", bound=Loaded)
 

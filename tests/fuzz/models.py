@@ -15,8 +15,8 @@ import numpy as np
 import safetensors.numpy
 
 import exactrank as xr
-from exactrank.scorers.deep import Deep, Net
-from exactrank.scorers.model import Model
+from exactrank.models.deep import Deep, Net
+from exactrank.models.model import Model
 from tests.fuzz.mutations import ODD_WORDS, changed_json, mutated, one_of, soup
 from tests.fuzz.target import Target, require
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 import exactrank as xr
+from exactrank.data.formats.trec import from_trec, read_qrels, read_run, scores_of
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.scores import read_scores
-from exactrank.data.trec import from_trec, read_qrels, read_run, scores_of
 from tests.fuzz.mutations import ODD_WORDS, mutated, one_of, soup
 from tests.fuzz.target import Target, require
 from tests.fuzz.usage import use, use_file

@@ -7,9 +7,9 @@ from typing import BinaryIO, cast
 import numpy as np
 
 import exactrank as xr
-from exactrank.data import formats
-from exactrank.data.cache import CacheFormat
-from exactrank.data.format import ReadOptions
+from exactrank.data import files as formats
+from exactrank.data.formats.base import ReadOptions
+from exactrank.data.formats.cache import CacheFormat
 from exactrank.data.ranking_data import RankingData
 from tests.fuzz.target import require
 

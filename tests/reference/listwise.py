@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from exactrank.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss, RankCosineLoss, SmoothMeasure
+from exactrank.learning.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss, RankCosineLoss, SmoothMeasure
 from tests.reference.measures import gain, is_empty
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from exactrank import evaluate
-from exactrank.objectives.step_function import StepFunction
+from exactrank.learning.objectives.step_function import StepFunction
 
 
 def crossings(s, t):

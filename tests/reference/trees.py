@@ -4,7 +4,7 @@ import math
 
 import lightgbm as lgb
 
-from exactrank.scorers.lightgbm_text import write_lightgbm
+from exactrank.models.lightgbm_text import write_lightgbm
 
 ZERO = 1.0000000180025095e-35  #: 1e-35 as a float: what is no larger counts as zero
 

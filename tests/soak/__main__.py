@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from exactrank.training import run as runs
+from exactrank.learning.training import run as runs
 from tests.soak.faults import FAULTS, HANG, Bench
 
 

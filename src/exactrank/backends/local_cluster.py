@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from exactrank._support.files import scratch_folder
 from exactrank.errors import EngineError
-from exactrank.files import scratch_folder
 
 LOOPBACK = "127.0.0.1"
 

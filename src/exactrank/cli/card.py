@@ -14,8 +14,8 @@ def card(
     force: Force = False,
 ) -> None:
     """Write what people should know before they use a model, in Markdown: data, measure, settings, estimate, features and limits."""
-    from exactrank.files import is_stream
-    from exactrank.text import encoded
+    from exactrank._support.files import is_stream
+    from exactrank._support.text import encoded
 
     with optional_file(out, force) as file:
         text = load_model(model).card()

@@ -62,9 +62,9 @@ def clicks(
     as_json: Json = False,
 ) -> None:
     """Make data for training from clicks: grades are clicks / propensity, query weights are impressions."""
-    from exactrank.data import formats
-    from exactrank.data.stream import stream_of
-    from exactrank.pictures import picture_file
+    from exactrank._support.pictures import picture_file
+    from exactrank.data import files as formats
+    from exactrank.data.formats.stream import stream_of
 
     pictured = nullcontext() if plot is None else picture_file(plot, force=force)
     with formats.stream_writer(out, force=force) as write_to, pictured as draw:

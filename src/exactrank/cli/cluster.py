@@ -14,7 +14,7 @@ from exactrank.errors import DataError, EngineError, SettingError
 
 if TYPE_CHECKING:
     from exactrank.data.backend import Backend
-    from exactrank.data.format import ReadOptions
+    from exactrank.data.formats.base import ReadOptions
     from exactrank.data.shards import Shards
 
 Dask = Annotated[str | None, typer.Option("--dask", metavar="ADDRESS", help="Work on the Dask cluster there, e.g. tcp://10.0.0.1:8786.")]
@@ -29,7 +29,7 @@ SECONDS_TO_CONNECT = 30
 
 def shards_at(path: Path, clustered: bool, how: "ReadOptions") -> "Shards | None":
     """The files that ``path`` stands for: a pattern, a URL, what convert --shards wrote; on a cluster any file; else None."""
-    from exactrank.data.formats import MANIFEST
+    from exactrank.data.files import MANIFEST
     from exactrank.data.shards import is_remote, read_shards
 
     text = re.sub(r"^(\w+):/(?=[^/])", r"\1://", re.sub("^file:/+", "file:///", str(path)))  # a Path keeps one slash of several

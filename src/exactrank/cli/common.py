@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
 
 import typer
 
+from exactrank._support.text import printable, shortened
 from exactrank.cli.completion import complete_measure
 from exactrank.errors import ExactRankError, IncompatibleError, SettingError
-from exactrank.text import printable, shortened
 
 if TYPE_CHECKING:
     from exactrank.clicks.log import ClickColumns
-    from exactrank.data.format import ReadOptions
+    from exactrank.data.formats.base import ReadOptions
     from exactrank.data.ranking_data import RankingData
-    from exactrank.scorers.model import Model
+    from exactrank.models.model import Model
 
 
 def measure_option(about: str) -> Any:
@@ -50,7 +50,7 @@ class Options:
 
     def taken(self, arguments: dict[str, Any]) -> "ReadOptions":
         """How to read, by the options among ``arguments``, which are taken out."""
-        from exactrank.data.format import Columns, ReadOptions
+        from exactrank.data.formats.base import Columns, ReadOptions
 
         given = {name: arguments.pop(name) for name in self.each}
         named = given["feature_columns"]
@@ -123,7 +123,7 @@ LogReading = Annotated[
 
 def read(path: Path, options: "ReadOptions", pairs: Path | None = None) -> "RankingData":
     """The data at ``path``, with the ``pairs`` of another file where there are any."""
-    from exactrank.data import formats
+    from exactrank.data import files as formats
 
     with on_disk(path) as file:
         data = formats.read_as(file, options)
@@ -138,7 +138,7 @@ def read(path: Path, options: "ReadOptions", pairs: Path | None = None) -> "Rank
 @contextmanager
 def on_disk(path: Path) -> Iterator[Path]:
     """``path`` itself, or a copy of what comes through it where that is a pipe, such as standard input: for what is read more than once."""
-    from exactrank.files import open_bytes, scratch_folder
+    from exactrank._support.files import open_bytes, scratch_folder
 
     if not path.is_fifo():
         yield path
@@ -157,7 +157,7 @@ def on_disk(path: Path) -> Iterator[Path]:
 def load_model(path: Path, n_features: int | None = None, module: str | None = None) -> "Model":
     """The model at ``path`` for data with ``n_features``; one whose training was broken off is told on stderr."""
     from exactrank.loading import load
-    from exactrank.scorers.model import Model
+    from exactrank.models.model import Model
 
     model = load(path, n_features, None if module is None else _imported(module), kind=Model)
     if model.training.get("interrupted"):
@@ -187,14 +187,14 @@ def _imported(written: str) -> Any:
 
 def optional_file(path: Path | None, force: bool) -> AbstractContextManager[BinaryIO | None]:
     """The output at ``path``, opened before the work; None where none is asked for."""
-    from exactrank.files import whole_file
+    from exactrank._support.files import whole_file
 
     return nullcontext() if path is None else whole_file(path, force=force)
 
 
 def report_written(target: Path, rows: int, as_json: bool) -> None:
     """Say what was written where."""
-    from exactrank.files import is_stream
+    from exactrank._support.files import is_stream
 
     size = None if is_stream(target) else target.stat().st_size
     if as_json:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from exactrank.compare.comparison import Comparison
     from exactrank.compare.contender import Contender
     from exactrank.compare.contenders.program import Program
-    from exactrank.data.format import ReadOptions
+    from exactrank.data.formats.base import ReadOptions
 
 Trials = Annotated[int, typer.Option(min=1, help="Settings that each method may try on validation data, its defaults among them.")]
 Seconds = Annotated[float | None, typer.Option(help="Seconds of trials for each method and fold, in place of --trials.")]
@@ -233,9 +233,9 @@ def demo(
 
 def _show(found: "Comparison", report: Path | None, as_json: bool) -> None:
     """The tables, and where the rest is; on stderr a line for each method that failed, and one if not all is finished."""
+    from exactrank._support.error_text import clipped
     from exactrank.cli.terminal import width_and_colour
     from exactrank.compare.standings import efforts
-    from exactrank.reasons import clipped
 
     if as_json:
         print_json(found.to_json())

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from exactrank.cli.terminal import Cell
     from exactrank.clicks.simulate import Simulated
     from exactrank.data.describe import Summary
-    from exactrank.data.format import ReadOptions
+    from exactrank.data.formats.base import ReadOptions
     from exactrank.data.ranking_data import RankingData
 
 Target = Annotated[
@@ -96,9 +96,9 @@ def convert(
     as_json: Json = False,
 ) -> None:
     """Convert ranking data between formats, block by block: data larger than memory goes through."""
-    from exactrank.data import formats
+    from exactrank._support.files import made_folder, scratch_folder
+    from exactrank.data import files as formats
     from exactrank.errors import SettingError
-    from exactrank.files import made_folder, scratch_folder
 
     if shards is not None:
         if columns:
@@ -126,8 +126,9 @@ def _converted(
     count: Callable[[int], None] = lambda rows: None,
 ) -> None:
     """One file to one file, which is opened before the work."""
-    from exactrank.data import formats, trec
-    from exactrank.data.stream import stream_of
+    from exactrank.data import files as formats
+    from exactrank.data.formats import trec
+    from exactrank.data.formats.stream import stream_of
     from exactrank.data.write_shards import stream_of_shards
 
     with formats.stream_writer(target, force=force) as write_to:
@@ -152,13 +153,13 @@ def pairs(
     as_json: Json = False,
 ) -> None:
     """Put pairs of documents that a judge has ordered ("this one before that one") beside the features and grades of ranking data."""
-    from exactrank.data import formats
-    from exactrank.data.stream import stream_of
+    from exactrank.data import files as formats
+    from exactrank.data.formats.stream import stream_of
 
     with formats.stream_writer(out, force=force) as write_to:
         judged = read(data, reading, pairs)
         if bradley_terry:
-            from exactrank.objectives.bradley_terry import bradley_terry as fitted
+            from exactrank.learning.objectives.bradley_terry import bradley_terry as fitted
 
             judged = fitted(judged, prior=prior).judged
         write_to(stream_of(judged), lambda rows: None)
@@ -185,7 +186,7 @@ def generate(
 ) -> None:
     """Make artificial data: random cubic polynomials of Gaussian vectors (Burges et al. 2006, section 6.3.1)."""
     from exactrank.clicks.simulate import simulate_clicks
-    from exactrank.data import formats
+    from exactrank.data import files as formats
     from exactrank.data.synthetic import CubicPolynomial
     from exactrank.errors import DataError
 
@@ -207,8 +208,8 @@ def _generate_clicks(
     """Write the data and the log, and say what the true propensities are."""
     from exactrank.cli.clicks import print_propensities
     from exactrank.clicks.writing import log_writer
-    from exactrank.data import formats
-    from exactrank.data.stream import stream_of
+    from exactrank.data import files as formats
+    from exactrank.data.formats.stream import stream_of
     from exactrank.errors import DataError
 
     if log is None:
@@ -229,7 +230,7 @@ def _generate_clicks(
 @contextmanager
 def _counted(what: str, total: int | None, *, quiet: bool) -> "Iterator[Count]":
     """Counts documents, and shows how many there are."""
-    from exactrank.bars import ProgressLine, drawn
+    from exactrank._support.progress_bars import ProgressLine, drawn
 
     with drawn(what, quiet=quiet) as draw:
         yield Count(lambda rows: draw(ProgressLine(None if total is None else rows / total, f"{rows:,} documents")))

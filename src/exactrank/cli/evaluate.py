@@ -33,12 +33,12 @@ from exactrank.cli.common import (
 from exactrank.cli.off_policy import DEFAULT, FromClicks, ValueEstimator, show_estimates
 
 if TYPE_CHECKING:
-    from exactrank.arrays import PerDocument
+    from exactrank._support.arrays import PerDocument
     from exactrank.compare.comparison import Comparison
     from exactrank.data.ranking_data import RankingData
     from exactrank.data.shards import Shards
     from exactrank.measures.evaluate import Evaluation
-    from exactrank.scorers.model import Model
+    from exactrank.models.model import Model
 
 
 def predict(
@@ -57,7 +57,7 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Score documents by a model: one score per line in the order of DATA, or a TREC run."""
-    from exactrank.data.run_file import is_run_name, write_lines
+    from exactrank.data.formats.run_file import is_run_name, write_lines
     from exactrank.errors import SettingError
 
     if form not in (None, "scores", "run"):
@@ -166,8 +166,8 @@ def _named(given: list[Path], rankings: "list[Path | PerDocument]") -> "dict[str
 
 
 def _is_model(path: Path) -> bool:
+    from exactrank._support.files import open_bytes
     from exactrank.data.scores import looks_like_model
-    from exactrank.files import open_bytes
 
     with open_bytes(path) as file:
         return looks_like_model(file.read(1 << 16))

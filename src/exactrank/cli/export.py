@@ -25,7 +25,7 @@ from exactrank.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from exactrank.export.check import Check
+    from exactrank.models.targets.check import Check
 
 
 def export(
@@ -43,10 +43,10 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a model for a serving engine or another language, so that it scores there as it was trained."""
+    from exactrank._support.files import is_stream
     from exactrank.errors import DataError
-    from exactrank.export import TARGETS
-    from exactrank.export.export import export as exported
-    from exactrank.files import is_stream
+    from exactrank.models.targets import TARGETS
+    from exactrank.models.targets.export import export as exported
     from exactrank.rankers.notation import parse_method
 
     if measure is not None and check is None:
@@ -83,7 +83,7 @@ def _record(found: "Check") -> dict[str, Any]:
 
 def _show(found: "Check") -> None:
     from exactrank.cli.terminal import PlainTable, show
-    from exactrank.export.check import TOP
+    from exactrank.models.targets.check import TOP
 
     table = PlainTable("", "", title=f"{found.target} beside the model")
     table.row("documents", f"{found.documents:,} of {found.queries:,} queries")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from exactrank._support.text import printable
 from exactrank.cli.cluster import shards_at
 from exactrank.cli.common import (
     Force,
@@ -22,14 +23,13 @@ from exactrank.cli.common import (
     write,
 )
 from exactrank.cli.probe import picture
-from exactrank.text import printable
 
 if TYPE_CHECKING:
     from exactrank.cli.terminal import PlainTable
     from exactrank.data.ranking_data import RankingData
     from exactrank.data.shards import Shards
-    from exactrank.fuse.fusion import Fusion
-    from exactrank.fuse.resample import Compared
+    from exactrank.fusion.fusion import Fusion
+    from exactrank.fusion.resample import Compared
 
 Runs = Annotated[
     list[str] | None, typer.Option(metavar="NAME=FILE", help="TREC run of a system; without NAME= it is named by its file; repeatable.")
@@ -93,7 +93,7 @@ def fuse(
 ) -> None:
     """Tune the weights of a hybrid search: the global optimum for two systems, certified for three."""
     from exactrank.errors import DataError, IncompatibleError
-    from exactrank.fuse.fuse import fuse as fused
+    from exactrank.fusion.fuse import fuse as fused
 
     outputs = [path for path in (save, config, plot) if path is not None]
     if len(set(outputs)) < len(outputs):
@@ -145,10 +145,10 @@ def apply(
     """Fuse new runs of the same systems by tuned weights, into a run; no judgments are needed."""
     import numpy as np
 
-    from exactrank.data.run_file import write_lines
-    from exactrank.files import whole_file
-    from exactrank.fuse.fusion import Fusion
-    from exactrank.fuse.systems import distinct
+    from exactrank._support.files import whole_file
+    from exactrank.data.formats.run_file import write_lines
+    from exactrank.fusion.fusion import Fusion
+    from exactrank.fusion.systems import distinct
     from exactrank.loading import load
 
     with whole_file(out, force=force) as file:
@@ -161,7 +161,7 @@ def apply(
 
 def judged_runs(qrels: Path, runs: list[str]) -> "RankingData":
     """The runs as systems of the queries that the qrels judge."""
-    from exactrank.fuse.systems import distinct, systems_from_runs
+    from exactrank.fusion.systems import distinct, systems_from_runs
 
     pairs = [_named(given) for given in runs]
     distinct([name for name, _ in pairs])
@@ -174,7 +174,7 @@ def _named(run: str) -> tuple[str, str]:
     >>> _named("bm25=a.run"), _named("runs/bm25.run")
     (('bm25', 'a.run'), ('bm25', 'runs/bm25.run'))
     """
-    from exactrank.fuse.systems import system_name
+    from exactrank.fusion.systems import system_name
 
     name, equals, path = run.partition("=")
     return (name, path) if equals and "/" not in name else (system_name(run), run)

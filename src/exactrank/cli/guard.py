@@ -17,10 +17,10 @@ from typing import Annotated, Any
 
 import typer
 
+from exactrank._support.text import printable, shortened
 from exactrank.cli.common import Options, tell
 from exactrank.cli.help import Group, described
 from exactrank.errors import DataError, ExactRankError, InterruptedWarning, LeftOutWarning, PluginWarning, PrecisionWarning
-from exactrank.text import printable, shortened
 
 MEMORY = "not enough memory{}; give less data or fewer features, or convert text to an .xr cache, which is mapped instead of read"
 STDIN = "/dev/stdin"
@@ -83,7 +83,7 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def wrapped(*, debug: bool, **arguments: Any) -> None:
-        from exactrank.files import is_stream
+        from exactrank._support.files import is_stream
 
         with nullcontext() if debug else _told():
             arguments = arguments | _inputs({name: arguments[name] for name in INPUTS if name in arguments})

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from exactrank._support.numerals import number as number_in
+from exactrank._support.text import printable
 from exactrank.cli.examples import examples_of
-from exactrank.numerals import number as number_in
-from exactrank.text import printable
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -95,7 +95,7 @@ class _Page:
 
 
 class Command(_Page, TyperCommand):
-    """A command with a page of help, whose options take numbers by the rule of `exactrank.numerals`."""
+    """A command with a page of help, whose options take numbers by the rule of `exactrank._support.numerals`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments."""

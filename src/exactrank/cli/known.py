@@ -9,9 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from exactrank._support.registry import Registry
 from exactrank.errors import ExactRankError
 from exactrank.rankers import RANKERS
-from exactrank.registry import Registry
 
 STORED = Path(__file__).with_name("methods.json")
 

@@ -10,7 +10,7 @@ from exactrank.cli.clicks import asked_propensities, read_log
 from exactrank.cli.common import number, print_json
 
 if TYPE_CHECKING:
-    from exactrank.arrays import PerDocument
+    from exactrank._support.arrays import PerDocument
     from exactrank.clicks.log import ClickColumns
     from exactrank.clicks.off_policy import OffPolicyEvaluation
     from exactrank.clicks.propensities import Propensities

@@ -11,7 +11,7 @@ from exactrank.cli.fuse import Runs, judged_runs
 from exactrank.cli.probe import picture
 
 if TYPE_CHECKING:
-    from exactrank.pareto.front import ParetoFront
+    from exactrank.fusion.front import ParetoFront
 
 SHOWN = 20  #: points in the table
 
@@ -38,7 +38,7 @@ def pareto(
 ) -> None:
     """Trade two measures off: the Pareto front of the weights of systems or of a linear model."""
     from exactrank.errors import DataError
-    from exactrank.pareto.pareto import pareto as traded, two_measures
+    from exactrank.fusion.pareto import pareto as traded, two_measures
 
     two_measures(measure)
     if sum(bool(given) for given in (run, system, model)) != 1:

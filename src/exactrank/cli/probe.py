@@ -14,12 +14,12 @@ from exactrank.cli.common import Force, Json, Reading, Seed, Source, Threads, lo
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from exactrank.objectives.lambdas import Link
-    from exactrank.objectives.score_space import Objective
-    from exactrank.probe.forces import Forces, Quantity
-    from exactrank.probe.importance import Importance
-    from exactrank.probe.optimality import Optimality
-    from exactrank.probe.smoothness import Smoothness
+    from exactrank.inspect.forces import Forces, Quantity
+    from exactrank.inspect.importance import Importance
+    from exactrank.inspect.optimality import Optimality
+    from exactrank.inspect.smoothness import Smoothness
+    from exactrank.learning.objectives.lambdas import Link
+    from exactrank.learning.objectives.score_space import Objective
 
 Measured = Annotated[str | None, measure_option("What to look at, e.g. nDCG@10. [default: what the model was trained on]")]
 AnyModel = Annotated[Path, typer.Argument(help="A model of exactrank train, of any kind, or JSON with weights by feature name.")]
@@ -57,7 +57,7 @@ QUESTIONS: "Final[dict[Quantity, str]]" = {
 
 def picture(plot: Path | None, force: bool) -> "AbstractContextManager[Callable[[Figure], None] | None]":
     """What draws to ``plot``, opened before the work; None where no picture is asked for."""
-    from exactrank.pictures import picture_file
+    from exactrank._support.pictures import picture_file
 
     return nullcontext() if plot is None else picture_file(plot, force=force)
 
@@ -74,7 +74,7 @@ def optimality(
     as_json: Json = False,
 ) -> None:
     """Prove or refute that no change of a single weight of a linear model raises the measure."""
-    from exactrank.probe.optimality import optimality as examined
+    from exactrank.inspect.optimality import optimality as examined
 
     with picture(plot, force) as draw:
         judged = read(data, reading)
@@ -89,7 +89,7 @@ def optimality(
 
 def _print_optimality(found: "Optimality", top: int) -> None:
     from exactrank.cli.terminal import PlainTable, show
-    from exactrank.probe.optimality import interval
+    from exactrank.inspect.optimality import interval
 
     hidden = len(found.per_weight) - top
     caption = f"and {hidden:,} more weights (--top)" if hidden > 0 else None
@@ -122,9 +122,9 @@ def forces(
 ) -> None:
     """Ask whether a lambda function is the slope of a cost, and whether that is convex."""
     from exactrank.errors import DataError
+    from exactrank.inspect.forces import forces as examined
+    from exactrank.learning.objectives.lambdas import FiniteDifference, Lambdas as PairLambdas
     from exactrank.measures.parse import parse_measure
-    from exactrank.objectives.lambdas import FiniteDifference, Lambdas as PairLambdas
-    from exactrank.probe.forces import forces as examined
 
     weighing = None if measure == "none" else parse_measure(measure)
     objective: Objective
@@ -146,7 +146,7 @@ def forces(
 
 def _print_forces(found: "Forces") -> None:
     from exactrank.cli.terminal import PlainTable, show
-    from exactrank.probe.force_field import NIL
+    from exactrank.inspect.force_field import NIL
 
     table = PlainTable("question", "answer", "at worst", "error", "query")
     for quantity, question in QUESTIONS.items():
@@ -175,7 +175,7 @@ def importance(
     as_json: Json = False,
 ) -> None:
     """Find how far the measure falls when the values of a feature are exchanged at random within queries."""
-    from exactrank.probe.importance import importance as examined
+    from exactrank.inspect.importance import importance as examined
 
     with picture(plot, force) as draw:
         judged = read(data, reading)
@@ -218,7 +218,7 @@ def smoothness(
     as_json: Json = False,
 ) -> None:
     """Follow the measure as single weights of a linear model or a network move, on few queries and on many."""
-    from exactrank.probe.smoothness import SAMPLES, smoothness as followed
+    from exactrank.inspect.smoothness import SAMPLES, smoothness as followed
 
     with picture(plot, force) as draw:
         judged = read(data, reading)

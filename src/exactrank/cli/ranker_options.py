@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
+from exactrank._support.numerals import number, whole_number
 from exactrank.cli.completion import complete_measure
 from exactrank.cli.help import DATA, TRAINING
 from exactrank.cli.known import first_line, stored
-from exactrank.numerals import number, whole_number
 from exactrank.rankers import RANKERS
 
 if TYPE_CHECKING:
+    from exactrank._support.settings import Setting
     from exactrank.rankers.base import Ranker
-    from exactrank.settings import Setting
 
 TREES, LAMBDA = "Trees", "Lambda function"
 #: Panels, by the class that declares a setting or by its name; all others are in that of training.
@@ -115,7 +115,7 @@ def declared(ranker: "type[Ranker]") -> RankerCommand:
 
 def _condition(one: "Setting", settings: "Mapping[str, Setting]") -> str:
     """When it has an effect, in the words of the command line; nothing where every choice of another option will do."""
-    from exactrank.settings import SOME, VALID
+    from exactrank._support.settings import SOME, VALID
 
     said = []
     for name, values in one.only.items():

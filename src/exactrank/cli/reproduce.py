@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from exactrank._support.text import printable
 from exactrank.cli.common import Force, Json, Seed, Threads, print_json, say, tell, write
-from exactrank.text import printable
 
 if TYPE_CHECKING:
     from exactrank.reproduce.experiment import Experiment, Tell
@@ -86,7 +86,7 @@ def _list(as_json: bool) -> None:
 @contextmanager
 def _bar(experiment: "Experiment", *, quiet: bool) -> Iterator["Tell"]:
     """A progress bar with what is done next."""
-    from exactrank.bars import ProgressLine, drawn
+    from exactrank._support.progress_bars import ProgressLine, drawn
 
     stages, told = experiment.stages, 0
     with drawn(experiment.name, quiet=quiet) as draw:

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from exactrank._support.text import printable
 from exactrank.cli.common import stdout
-from exactrank.text import printable
 
 Cell = str | Sequence[str]  #: a line, or several
 

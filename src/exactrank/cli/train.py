@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from exactrank._support.text import printable
 from exactrank.cli.cluster import Dask, Workers, backend_at, shards_at
 from exactrank.cli.common import Force, Json, Reading, Source, load_model, print_json, read, say, tell
 from exactrank.cli.guard import guarded, line_and_code
@@ -22,15 +23,14 @@ from exactrank.cli.help import TRAINING, Command, Group
 from exactrank.cli.ranker_options import Declared, command_of, given_settings, parameters
 from exactrank.errors import ExactRankError, IncompatibleError, InterruptedWarning, SettingError
 from exactrank.rankers import RANKERS
-from exactrank.text import printable
 
 if TYPE_CHECKING:
-    from exactrank.data.format import ReadOptions
+    from exactrank.data.formats.base import ReadOptions
     from exactrank.data.ranking_data import RankingData
     from exactrank.data.shards import Shards
     from exactrank.measures.goal import Goal
+    from exactrank.models.model import Model
     from exactrank.rankers.base import Ranker
-    from exactrank.scorers.model import Model
 
 Out = Annotated[Path, typer.Option(help="Where the model goes; - is standard output.")]
 Resume = Annotated[
@@ -160,7 +160,7 @@ class TrainingJob:
         workers: int | None = None,
     ) -> None:
         """Read, train, write, report; where that is interrupted say what is kept."""
-        from exactrank.files import whole_file
+        from exactrank._support.files import whole_file
 
         self.ranker.goal()
         self.ranker.check_values()
@@ -201,15 +201,15 @@ class TrainingJob:
     @property
     def checkpoint(self) -> Path | None:
         """Where the best model so far is kept; standard output has no such place, nor has a folder."""
-        from exactrank.files import is_stream
+        from exactrank._support.files import is_stream
 
         return None if is_stream(self.out) or self.out.is_dir() else self.out.with_name(f"{self.out.name}.checkpoint")
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Raise where another run is training the same model: the two would write one checkpoint."""
+        from exactrank._support.locks import exclusive
         from exactrank.errors import OutputExistsError
-        from exactrank.locks import exclusive
 
         with ExitStack() as held:
             ours = True
@@ -224,7 +224,7 @@ class TrainingJob:
         """What to go on from; raise where an unfinished run would be forgotten."""
         from exactrank.errors import DataError, OutputExistsError
         from exactrank.loading import load
-        from exactrank.scorers.model import Model
+        from exactrank.models.model import Model
 
         if self.checkpoint is None:
             if self.resume:

@@ -39,11 +39,11 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Try settings of a method by the measure on validation queries, and write the model with the best."""
+    from exactrank._support.files import is_stream, whole_file
     from exactrank.compare.contenders import find_contender
     from exactrank.compare.race import checked_budget
     from exactrank.compare.tune import tune as tuned
     from exactrank.errors import IncompatibleError
-    from exactrank.files import is_stream, whole_file
     from exactrank.measures.parse import parse_measure
 
     parse_measure(measure)
@@ -74,8 +74,8 @@ def tune(
 
 
 def _show(found: "Tuned", measure: str, out: Path, as_json: bool) -> None:
+    from exactrank._support.tables import Cell, Table
     from exactrank.cli.terminal import width_and_colour
-    from exactrank.table import Cell, Table
 
     if as_json:
         trials = [{"settings": t.settings, "value": number(t.valid), "seconds": t.seconds, "failed": t.failed} for t in found.trials]

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arguments import check_count, wrong_kind
-from exactrank.arrays import Floats, Rows
+from exactrank._support.arguments import check_count, wrong_kind
+from exactrank._support.arrays import Floats, Rows
+from exactrank._support.distributions import sign_test
+from exactrank._support.tables import ROWS, Shown, Table, Values, small_table
 from exactrank.clicks.log import DEEPEST, Clicks, Codes, check_clicks, sums_of
-from exactrank.data.given import array_of
 from exactrank.data.ranking_data import RankingData, check_data
-from exactrank.distributions import sign_test
+from exactrank.data.validation import array_of
 from exactrank.errors import DataError
 from exactrank.measures.evaluate import RESAMPLES, checked_scores
-from exactrank.table import ROWS, Shown, Table, Values, small_table
 
 TEAMS = ("a", "b")
 MOST_SHOWN = 10**7  #: documents on all pages together

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arguments import check_kind
-from exactrank.arrays import Floats, Rows
-from exactrank.data.given import array_of, floats_of, numbers_of
+from exactrank._support.arguments import check_kind
+from exactrank._support.arrays import Floats, Rows
+from exactrank._support.tables import ROWS, Shown, Table, Values, small_table
+from exactrank.data.formats.text_column import TextColumn, rows_of
 from exactrank.data.immutable import immutable, sealed
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.text_column import TextColumn, rows_of
+from exactrank.data.validation import array_of, floats_of, numbers_of
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.table import ROWS, Shown, Table, Values, small_table
 
 if TYPE_CHECKING:
     from exactrank.clicks.describe import ClickSummary
     from exactrank.clicks.off_policy import OffPolicyEvaluation
     from exactrank.clicks.propensities import Given, Propensities
-    from exactrank.data.format import Columns
+    from exactrank.data.formats.base import Columns
 
 Codes = npt.NDArray[np.int32]  #: one small number per row
 DEEPEST = 1 << 20  #: the largest rank

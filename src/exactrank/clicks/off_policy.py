@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arrays import PerDocument, Rows
+from exactrank._support.arrays import PerDocument, Rows
+from exactrank._support.text import did_you_mean
 from exactrank.clicks.log import Clicks, sums_of
 from exactrank.clicks.propensities import Given, Propensities, propensities
 from exactrank.clicks.to_data import check_settings, pairs_of, places_of, relevance
@@ -31,7 +32,6 @@ from exactrank.errors import DataError, IncompatibleError, MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Evaluation, checked_scores, evaluate as evaluate_grades
 from exactrank.measures.parse import known_measures, listed_measures, parse_measure
-from exactrank.text import did_you_mean
 
 ESTIMATORS = ("ips", "snips", "doubly-robust")
 

@@ -36,10 +36,10 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from exactrank.arrays import Floats, Rows
+from exactrank._support.arrays import Floats, Rows
+from exactrank._support.numerics import eigh, exp, log, log1p, matmul, norm, solve
 from exactrank.clicks.log import Cells, sums_of
 from exactrank.errors import DataError
-from exactrank.numerics import eigh, exp, log, log1p, matmul, norm, solve
 
 CYCLES, TOLERANCE, LEAST = 1000, 1e-7, 1e-12
 SPREADS = np.linspace(0.0, 2.0, 101)  #: the tau that are looked at

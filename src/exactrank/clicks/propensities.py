@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arguments import check_count
-from exactrank.arrays import Floats, Rows
+from exactrank._support.arguments import check_count
+from exactrank._support.arrays import Floats, Rows
+from exactrank._support.files import read_bounded
+from exactrank._support.numerals import number, whole_number
+from exactrank._support.numerics import power as power_of
+from exactrank._support.pictures import COLOURS, Pictured
+from exactrank._support.tables import Shown, Values
+from exactrank._support.text import did_you_mean
 from exactrank.clicks.log import Clicks, checked_ranks
 from exactrank.clicks.position_based import comparable_cells, em, harvest, shrink
 from exactrank.clicks.reading_down import cascade, check_cascade, dbn
-from exactrank.data.given import array_of, floats_of
 from exactrank.data.repeated import repeated_places
+from exactrank.data.validation import array_of, floats_of
 from exactrank.errors import DataError
-from exactrank.files import read_bounded
 from exactrank.measures.evaluate import MOST_RESAMPLES
-from exactrank.numerals import number, whole_number
-from exactrank.numerics import power as power_of
-from exactrank.pictures import COLOURS, Pictured
-from exactrank.table import Shown, Values
-from exactrank.text import did_you_mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

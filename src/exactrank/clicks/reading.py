@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from exactrank._support.files import open_bytes
+from exactrank._support.threads import thread_count
 from exactrank.clicks.log import ClickColumns, Clicks, Codes, checked_clicks, checked_ranks
-from exactrank.data.arrow import arrow_errors
-from exactrank.data.csv import csv_batches
-from exactrank.data.formats import BEGINNINGS, existing
+from exactrank.data.files import BEGINNINGS, existing
+from exactrank.data.formats.arrow import arrow_errors
+from exactrank.data.formats.csv import csv_batches
+from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.frame import library, listed_columns, table_of
-from exactrank.data.given import check_numbers, floats_of
 from exactrank.data.immutable import sealed
 from exactrank.data.repeated import check_columns
-from exactrank.data.text_column import TextColumn
+from exactrank.data.validation import check_numbers, floats_of
 from exactrank.errors import DataError
-from exactrank.files import open_bytes
-from exactrank.threads import thread_count
 
 BATCH = 1 << 18  # rows
 PARTS = ("query", "doc", "rank", "clicked", "session", "weight", "time")

@@ -16,10 +16,10 @@ queries of different difficulty, and not one number that holds for each.
 
 import numpy as np
 
-from exactrank.arrays import Floats, Rows
+from exactrank._support.arrays import Floats, Rows
+from exactrank._support.numerics import exp, log as logarithm
 from exactrank.clicks.log import Clicks, lists_of
 from exactrank.errors import DataError
-from exactrank.numerics import exp, log as logarithm
 
 
 def cascade(log: Clicks, weights: Floats) -> Floats:

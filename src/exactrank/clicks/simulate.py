@@ -15,13 +15,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from exactrank import numerics
-from exactrank.arguments import check_count, check_number
-from exactrank.arrays import Floats, PerDocument
+from exactrank._support import numerics
+from exactrank._support.arguments import check_count, check_number
+from exactrank._support.arrays import Floats, PerDocument
 from exactrank.clicks.log import DEEPEST, Clicks, encode_ids
 from exactrank.clicks.propensities import Given, Propensities, given_propensities
+from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.ranking_data import RankingData, check_data
-from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
 
 LEAST, MOST = 0.1, 0.9

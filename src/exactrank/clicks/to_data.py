@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from exactrank.arrays import PerDocument, Rows
+from exactrank._support.arrays import PerDocument, Rows
 from exactrank.clicks.log import Clicks
 from exactrank.clicks.propensities import Given, Propensities, propensities
 from exactrank.data.alignment import listed
-from exactrank.data.format import Columns
-from exactrank.data.formats import read
+from exactrank.data.extra_columns import kept_rows
+from exactrank.data.files import read
+from exactrank.data.formats.base import Columns
+from exactrank.data.formats.text_column import TextColumn, rows_of
 from exactrank.data.immutable import sealed
-from exactrank.data.kept import kept_rows
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.text_column import TextColumn, rows_of
 from exactrank.errors import DataError, LeftOutWarning, warn_caller
 
 NAMED = 5  #: unknown documents of a message

@@ -4,10 +4,10 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from exactrank._support.files import checked_path, whole_file
 from exactrank.clicks.log import Clicks, check_clicks
 from exactrank.data.frame import library
 from exactrank.errors import DataError
-from exactrank.files import checked_path, whole_file
 
 
 def write_clicks(clicks: Clicks, path: str | os.PathLike[str], *, force: bool = False) -> None:

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from exactrank import __version__
-from exactrank.bars import ProgressLine, heard
+from exactrank._support.progress_bars import ProgressLine, heard
 from exactrank.compare.cluster import Cluster
 from exactrank.compare.comparison import Comparison
 from exactrank.compare.contender import Contender
@@ -27,9 +27,9 @@ from exactrank.compare.results import RECORD, MethodSummary, Results, read_recor
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, InterruptedWarning
-from exactrank.estimators.adapter import Estimator
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import listed_measures, parse_measure
+from exactrank.models.estimators.adapter import Estimator
 
 Data = RankingData | Sequence[Fold] | Fold
 Method = str | Contender | Estimator

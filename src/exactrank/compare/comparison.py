@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from exactrank._support.error_text import reason_of
+from exactrank._support.files import checked_path, nothing_at, refuse_existing, whole_file
+from exactrank._support.pictures import COLOURS, INK, QUIET, Pictured, caption
+from exactrank._support.tables import Cell, Marked, Shown, Table, Values, by_column
+from exactrank._support.text import encoded
 from exactrank.compare.page.table import MIB
 from exactrank.compare.report import report_html
 from exactrank.compare.results import FILES, RECORD, Results, read_record, to_record, write_record
 from exactrank.compare.standings import LEVEL, MARKING_TEST, differences, efforts, shared_values, standings, winning
 from exactrank.data.scores import unjudged_rule
 from exactrank.errors import DataError
-from exactrank.files import checked_path, nothing_at, refuse_existing, whole_file
-from exactrank.pictures import COLOURS, INK, QUIET, Pictured, caption
-from exactrank.reasons import reason_of
-from exactrank.table import Cell, Marked, Shown, Table, Values, by_column
-from exactrank.text import encoded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from exactrank.pictures import Panels
+    from exactrank._support.pictures import Panels
 
 
 class Comparison(Results, Shown, Pictured):

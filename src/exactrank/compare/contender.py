@@ -17,11 +17,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from exactrank.arrays import PerDocument, Rows
+from exactrank._support.arrays import PerDocument, Rows
+from exactrank._support.settings import Space
 from exactrank.compare.results import FeatureWeights, Point
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
-from exactrank.settings import Space
 
 #: Maximum number of points that a report draws of a curve.
 MOST_POINTS = 500

@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import xxhash
 
-from exactrank.arguments import check_kind, checked_list
-from exactrank.arrays import Rows
+from exactrank._support.arguments import check_kind, checked_list
+from exactrank._support.arrays import Rows
 from exactrank.compare.results import DataSummary, FoldSummary, PartSummary
 from exactrank.data.alignment import aligned, check_same_features
+from exactrank.data.files import read, write
 from exactrank.data.folds import Fold, deal_folds
-from exactrank.data.formats import read, write
 from exactrank.data.ranking_data import RankingData, checksum
 from exactrank.errors import DataError
 

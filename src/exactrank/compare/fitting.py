@@ -18,20 +18,20 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from exactrank.arrays import PerDocument
+from exactrank._support.arrays import PerDocument
+from exactrank._support.error_text import clipped, log_traceback, reason_of
+from exactrank._support.files import scratch_folder, whole_file
+from exactrank._support.pictures import outline
 from exactrank.compare.contender import Contender, ContenderTask, Fitted
 from exactrank.compare.divisions import PARTS, CachedDivision
 from exactrank.compare.results import RANKS, FeatureWeights, Fit, Slice, Trial, write_record
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.files import scratch_folder, whole_file
+from exactrank.learning.objectives.profile import profile
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Result, evaluate
 from exactrank.measures.graded import NDCG
 from exactrank.measures.ties import worst_tie_order
-from exactrank.objectives.profile import profile
-from exactrank.pictures import outline
-from exactrank.reasons import clipped, log_traceback, reason_of
 
 #: Columns of a drawn step function.
 COLUMNS = 400

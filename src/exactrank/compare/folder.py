@@ -11,11 +11,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from exactrank._support.files import checked_path, made_folder, scratch_folder, sweep_parts
+from exactrank._support.locks import exclusive
 from exactrank.compare.race import FITS, MODELS, RESULT
 from exactrank.compare.results import FILES, RECORD, Fit, Results, read_record
 from exactrank.errors import DataError, OutputExistsError
-from exactrank.files import checked_path, made_folder, scratch_folder, sweep_parts
-from exactrank.locks import exclusive
 
 #: The file that a run locks.
 LOCK = ".exactrank.lock"

@@ -24,7 +24,9 @@ import xxhash
 from sklearn.model_selection import ParameterSampler
 
 from exactrank import __version__
-from exactrank.bars import Advance
+from exactrank._support.progress_bars import Advance
+from exactrank._support.settings import Space
+from exactrank._support.threads import thread_count
 from exactrank.compare.cluster import Cluster, ClusterServer, slots
 from exactrank.compare.contender import Contender
 from exactrank.compare.divisions import CachedDivision, DataSet
@@ -33,8 +35,6 @@ from exactrank.compare.results import Fit, Trial, read_record, to_record, write_
 from exactrank.compare.workers import Ended, Server
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.settings import Space
-from exactrank.threads import thread_count
 
 #: Folders of results and of models.
 FITS, MODELS = "fits", "models"

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from exactrank._support.error_text import clipped
+from exactrank._support.files import whole_file
 from exactrank.errors import DataError
-from exactrank.files import whole_file
-from exactrank.reasons import clipped
 
 #: The file of all results.
 RECORD = "comparison.json"

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import __version__
-from exactrank.arguments import checked_list
+from exactrank._support.arguments import checked_list
+from exactrank._support.files import checked_path
 from exactrank.compare.comparison import Comparison
 from exactrank.compare.results import RANKS, DataSummary, Fit, FoldSummary, MethodSummary, PartSummary
+from exactrank.data.formats.trec import RetrievalRun, scores_of
 from exactrank.data.ranking_data import RankingData, check_data, checksum
 from exactrank.data.scores import read_scores
-from exactrank.data.trec import RetrievalRun, scores_of
 from exactrank.errors import DataError
-from exactrank.files import checked_path
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import counts_all, evaluate, named_measures
 from exactrank.measures.parse import parse_measure

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from exactrank.arrays import PerQuery
+from exactrank._support.arrays import PerQuery
 from exactrank.compare.results import Fit, Results
 from exactrank.compare.statistics.pairs import Pair, all_pairs, letter, letters, winning_numbers
 from exactrank.errors import DataError

@@ -15,11 +15,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from exactrank._support.error_text import clipped
 from exactrank.compare.race import MODELS
 from exactrank.compare.results import FILES, Results
 from exactrank.compare.standings import efforts, standings
 from exactrank.errors import IncompatibleError
-from exactrank.reasons import clipped
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient

@@ -20,7 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from exactrank.bars import ProgressLine, heard
+from exactrank._support.files import scratch_folder
+from exactrank._support.progress_bars import ProgressLine, heard
+from exactrank._support.tables import Shown, Values, by_column
+from exactrank._support.text import written
+from exactrank._support.threads import thread_count
 from exactrank.compare.cluster import Cluster
 from exactrank.compare.contender import ContenderTask
 from exactrank.compare.contenders import as_contender
@@ -32,13 +36,9 @@ from exactrank.data.alignment import aligned
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError, InterruptedWarning
-from exactrank.files import scratch_folder
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.rankers.base import Ranker
-from exactrank.table import Shown, Values, by_column
-from exactrank.text import written
-from exactrank.threads import thread_count
 
 
 @dataclass(frozen=True, eq=False, repr=False)

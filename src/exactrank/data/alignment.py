@@ -8,7 +8,7 @@ import numpy as np
 from exactrank.data.immutable import sealed
 from exactrank.data.levels import NO_LEVELS, Levels, recoded
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.room import room
+from exactrank.data.scratch_arrays import room
 from exactrank.errors import IncompatibleError
 
 

@@ -9,7 +9,7 @@ so sums by blocks do not depend on the cut.
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arrays import Boundaries
+from exactrank._support.arrays import Boundaries
 
 DOCUMENTS_PER_BLOCK = 4096
 BLOCKS_PER_WIDE = 4

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arrays import Boundaries, Ids, PerDocument, PerQuery
+from exactrank._support.arrays import Boundaries, Ids, PerDocument, PerQuery
+from exactrank.data.global_facts import Whole
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
-from exactrank.data.whole import Whole
 
 if TYPE_CHECKING:
     from exactrank.data.ranking_data import RankingData

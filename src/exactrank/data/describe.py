@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactrank import _core
+from exactrank._support.threads import thread_count
 from exactrank.data.ranking_data import RankingData, check_data
-from exactrank.threads import thread_count
 
 
 @dataclass(frozen=True)

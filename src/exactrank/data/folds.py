@@ -10,19 +10,19 @@ from pathlib import Path
 
 import numpy as np
 
-from exactrank.arguments import checked_list
-from exactrank.arrays import PerQuery, Rows
+from exactrank._support.arguments import checked_list
+from exactrank._support.arrays import PerQuery, Rows
+from exactrank._support.files import checked_path, nothing_at
 from exactrank.data.alignment import aligned
-from exactrank.data.format import ReadOptions
-from exactrank.data.formats import existing, read_as
-from exactrank.data.kept import kept_in_all
-from exactrank.data.letor import LetorFormat
+from exactrank.data.extra_columns import kept_in_all
+from exactrank.data.files import existing, read_as
+from exactrank.data.formats.base import ReadOptions
+from exactrank.data.formats.letor import LetorFormat
+from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.levels import levels_in
 from exactrank.data.preferences import joined_preferences
 from exactrank.data.ranking_data import RankingData, check_data
-from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
-from exactrank.files import checked_path, nothing_at
 
 
 def drawn_counts(queries: int, rng: np.random.Generator) -> Rows:

@@ -28,17 +28,17 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import Ids, Matrix, PerDocument, Rows
-from exactrank.data.format import Columns
-from exactrank.data.given import group_rows, infinite_cell
+from exactrank._support.arrays import Ids, Matrix, PerDocument, Rows
+from exactrank.data.extra_columns import kept_in_all
+from exactrank.data.formats.base import Columns
+from exactrank.data.formats.stream import Block, Stream
+from exactrank.data.formats.text_column import TextColumn, rows_of
 from exactrank.data.immutable import sealed
-from exactrank.data.kept import kept_in_all
 from exactrank.data.levels import codes_of, levels_in
 from exactrank.data.precision import LOOKED_AT, Offset, best_offset, suspects
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.repeated import check_columns
-from exactrank.data.stream import Block, Stream
-from exactrank.data.text_column import TextColumn, rows_of
+from exactrank.data.validation import group_rows, infinite_cell
 from exactrank.errors import DataError, IncompatibleError, LeftOutWarning, warn_caller
 
 if TYPE_CHECKING:

@@ -15,16 +15,16 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from exactrank.arrays import PerDocument, Rows
-from exactrank.data.format import Columns
-from exactrank.data.formats import existing
+from exactrank._support.arrays import PerDocument, Rows
+from exactrank._support.files import open_bytes
+from exactrank._support.numerals import number, whole_number
+from exactrank.data.files import existing
+from exactrank.data.formats.base import Columns
 from exactrank.data.frame import library, table_of
 from exactrank.data.preferences import Preferences, joined_preferences
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.repeated import check_columns, check_documents
 from exactrank.errors import DataError
-from exactrank.files import open_bytes
-from exactrank.numerals import number, whole_number
 
 BETTER, WORSE, WEIGHT = "better", "worse", "weight"
 Cells = Sequence[Any]
@@ -53,7 +53,7 @@ def read_pairs(path: str | os.PathLike[str], data: RankingData) -> RankingData:
     source = existing(path)
     name = source.with_suffix("") if source.suffix == ".gz" else source
     if name.suffix.lower() in (".parquet", ".pq"):
-        from exactrank.data.arrow import arrow_errors
+        from exactrank.data.formats.arrow import arrow_errors
 
         with arrow_errors(source):
             check_columns(library("pyarrow.parquet").read_schema(source).names, str(source))

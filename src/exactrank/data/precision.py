@@ -22,11 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import Boundaries, Matrix, PerDocument, Rows
-from exactrank.data.given import query_rows
-from exactrank.data.text_column import rows_of
+from exactrank._support.arrays import Boundaries, Matrix, PerDocument, Rows
+from exactrank._support.threads import thread_count
+from exactrank.data.formats.text_column import rows_of
+from exactrank.data.validation import query_rows
 from exactrank.errors import DataError, PrecisionWarning, warn_caller
-from exactrank.threads import thread_count
 
 Offset: TypeAlias = npt.NDArray[np.float64]  #: one number per feature, which its values in X lack
 LOOKED_AT = 1 << 22  # cells

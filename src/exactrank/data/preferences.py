@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from exactrank import _core
-from exactrank.arrays import Boundaries, PerDocument, Rows
+from exactrank._support.arrays import Boundaries, PerDocument, Rows
+from exactrank._support.tables import Shown, Values
 from exactrank.data.immutable import immutable, sealed
 from exactrank.errors import DataError
-from exactrank.table import Shown, Values
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -20,25 +20,25 @@ import numpy.typing as npt
 import xxhash
 
 from exactrank import _core
-from exactrank.arguments import check_kind
-from exactrank.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
+from exactrank._support.arguments import check_kind
+from exactrank._support.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
+from exactrank._support.tables import ROWS, Shown, Table, Values, small_table
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.dataset import Asked, Change, Dataset, Mask, Moments, Part, Question, Weigh
-from exactrank.data.given import array_of, check_numbers, grouping, matrix_of, numbers_of, per_query_weight, query_rows
+from exactrank.data.extra_columns import Kept, checked_kept, kept_rows
+from exactrank.data.formats.text_column import TextColumn, rows_of
+from exactrank.data.global_facts import Whole
 from exactrank.data.immutable import immutable, sealed
-from exactrank.data.kept import Kept, checked_kept, kept_rows
 from exactrank.data.levels import Levels, check_levels
 from exactrank.data.precision import Offset, kept_offset
 from exactrank.data.preferences import Preferences
 from exactrank.data.repeated import check_features
-from exactrank.data.room import FeatureColumns, room, rows_taken
-from exactrank.data.text_column import TextColumn, rows_of
-from exactrank.data.whole import Whole
+from exactrank.data.scratch_arrays import FeatureColumns, room, rows_taken
+from exactrank.data.validation import array_of, check_numbers, grouping, matrix_of, numbers_of, per_query_weight, query_rows
 from exactrank.errors import DataError
-from exactrank.table import ROWS, Shown, Table, Values, small_table
 
 if TYPE_CHECKING:
-    from exactrank.data.format import Columns
+    from exactrank.data.formats.base import Columns
 
 
 ROWS_PER_BLOCK = 1 << 14  # of moments
@@ -222,7 +222,7 @@ class RankingData(Shown):
     @classmethod
     def from_frame(cls, frame: Any, columns: "Columns | None" = None) -> "RankingData":
         """Rows of a pandas, polars or Arrow frame; ``columns`` says which column is what."""
-        from exactrank.data.format import Columns
+        from exactrank.data.formats.base import Columns
         from exactrank.data.frame import from_frame
 
         return from_frame(frame, columns or Columns())
@@ -379,7 +379,7 @@ class RankingData(Shown):
 
     def _parts(self, rows: Rows | slice) -> dict[str, Values]:
         """The columns beside the features, of some documents."""
-        from exactrank.data.format import Columns
+        from exactrank.data.formats.base import Columns
 
         names = Columns()
         docid = rows_of(self.docid, rows)

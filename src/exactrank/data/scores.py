@@ -6,12 +6,12 @@ from itertools import chain
 
 import numpy as np
 
-from exactrank.arrays import PerDocument
+from exactrank._support.arrays import PerDocument
+from exactrank._support.files import whole_lines
+from exactrank._support.numerals import number
+from exactrank.data.formats.trec import TEXT_BLOCK, run_of, scores_of
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.trec import TEXT_BLOCK, run_of, scores_of
 from exactrank.errors import DataError
-from exactrank.files import whole_lines
-from exactrank.numerals import number
 
 
 def read_scores(path: str | os.PathLike[str], data: RankingData) -> tuple[RankingData, PerDocument]:

@@ -16,15 +16,15 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_128_hexdigest
 
-from exactrank.arrays import Boundaries, Ids, PerDocument, PerQuery
+from exactrank._support.arrays import Boundaries, Ids, PerDocument, PerQuery
 from exactrank.data.backend import Backend, LocalBackend
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.dataset import Asked, Change, Concatenated, Dataset, EachBlock, Mask, Moments, Part, Question, Weigh
+from exactrank.data.global_facts import Whole
 from exactrank.data.levels import NO_LEVELS, Levels
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData, moments_of, sums_by_block
 from exactrank.data.shards import Described, Partition, Piece, Shards, begins_of, check_alike, concatenated, cut, describe_shard
-from exactrank.data.whole import Whole
 from exactrank.errors import DataError, IncompatibleError
 
 A = TypeVar("A")

@@ -21,20 +21,20 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from exactrank.arguments import checked_list
-from exactrank.arrays import Boundaries, Ids, PerQuery
+from exactrank._support.arguments import checked_list
+from exactrank._support.arrays import Boundaries, Ids, PerQuery
+from exactrank._support.files import checked_path, nothing_at
 from exactrank.data.blocks import wide_blocks
-from exactrank.data.cache import MAGIC, PREAMBLE
-from exactrank.data.format import Columns, ReadOptions
-from exactrank.data.formats import MANIFEST, read_as
-from exactrank.data.kept import kept_in_all, kept_rows
+from exactrank.data.extra_columns import kept_in_all, kept_rows
+from exactrank.data.files import MANIFEST, read_as
+from exactrank.data.formats.base import Columns, ReadOptions
+from exactrank.data.formats.cache import MAGIC, PREAMBLE
+from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
 from exactrank.data.preferences import joined_preferences, preferences_between
 from exactrank.data.ranking_data import BLOCK_BYTES, RankingData
-from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
-from exactrank.files import checked_path, nothing_at
 
 FORMAT = "exactrank shards 1"
 

@@ -16,14 +16,14 @@ from functools import cached_property
 import numpy as np
 
 from exactrank import _core
-from exactrank.arguments import check_count, check_number
-from exactrank.arrays import Matrix, PerDocument
+from exactrank._support.arguments import check_count, check_number
+from exactrank._support.arrays import Matrix, PerDocument
+from exactrank._support.numerics import power, standard_normal
+from exactrank._support.threads import thread_count
+from exactrank.data.formats.stream import Block, Stream
+from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.stream import Block, Stream
-from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
-from exactrank.numerics import power, standard_normal
-from exactrank.threads import thread_count
 
 GRADE_RATIO = 0.4
 SAMPLE = 20_000

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from exactrank._support.files import whole_file
 from exactrank.data.blocks import wide_blocks
-from exactrank.data.formats import MANIFEST, stream, write
+from exactrank.data.files import MANIFEST, stream, write
+from exactrank.data.formats.stream import Block, Stream
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.shards import Shard, Shards, file_checksum, local_copy, manifest_of, query_range, read_shards
-from exactrank.data.stream import Block, Stream
 from exactrank.errors import DataError, OutputExistsError
-from exactrank.files import whole_file
 
 OURS = re.compile(r"part-\d{4}(-b)?\.xr")  #: the names of files that are written here
 

@@ -27,12 +27,12 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import PerDocument, PerQuery
+from exactrank._support.arrays import PerDocument, PerQuery
+from exactrank._support.registry import Registry
 from exactrank.data.dataset import Dataset, Weigh
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError, MeasureError
 from exactrank.measures.bound import BoundMeasure, DatasetMeasure
-from exactrank.registry import Registry
 
 Empty = Literal[0, 1, "skip"]
 Ties = Literal["input", "pessimistic", "expected", "docid"]

@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import PerDocument
+from exactrank._support.arrays import PerDocument
+from exactrank._support.numerics import power
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.families import Cascade, Positional, mirrored
-from exactrank.numerics import power
 
 
 @dataclass(frozen=True, repr=False)

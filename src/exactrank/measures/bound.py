@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import PerDocument, PerQuery
+from exactrank._support.arrays import PerDocument, PerQuery
+from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Asked, Concatenated, Dataset, EachBlock, Part, Score, Weigh
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
-from exactrank.threads import thread_count
 
 if TYPE_CHECKING:
     from exactrank.measures.base import Measure, Ties

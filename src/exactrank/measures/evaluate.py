@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arguments import wrong_kind
-from exactrank.arrays import Ids, PerDocument, PerQuery
+from exactrank._support.arguments import wrong_kind
+from exactrank._support.arrays import Ids, PerDocument, PerQuery
+from exactrank._support.numerics import matmul
+from exactrank._support.tables import Shown, Table, Values
 from exactrank.data.backend import Backend
 from exactrank.data.dataset import Dataset
-from exactrank.data.given import floats_of
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.sharded import sharded
 from exactrank.data.shards import Shards
+from exactrank.data.validation import floats_of
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import means_over_queries, values_of, values_over
 from exactrank.measures.goal import parse_goal
 from exactrank.measures.parse import find_preset, listed_measures
-from exactrank.numerics import matmul
-from exactrank.table import Shown, Table, Values
 
 if TYPE_CHECKING:
     from exactrank.clicks.log import Clicks

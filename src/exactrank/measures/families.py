@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import PerDocument
+from exactrank._support.arrays import PerDocument
 from exactrank.errors import DataError, MeasureError
 from exactrank.measures.base import Measure
 

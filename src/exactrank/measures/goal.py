@@ -3,7 +3,7 @@
     maximise f  subject to  g_i >= c_i  (or <=), each a mean over the same queries                              (1)
 
 ``nDCG@10 subject to revenue@10 >= 0.31 and P(rel=2)@5 <= 0.9``. Along a ray of scores f and all g_i are step functions, so (1) has an
-exact answer there (`exactrank.objectives.constrained`).
+exact answer there (`exactrank.learning.objectives.constrained`).
 """
 
 import math
@@ -13,11 +13,11 @@ from typing import Literal
 
 import numpy as np
 
-from exactrank.arrays import Floats
+from exactrank._support.arrays import Floats
+from exactrank._support.numerals import number
 from exactrank.errors import IncompatibleError, MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import SUBJECT_TO, parse_measure
-from exactrank.numerals import number
 
 #: A constraint that is missed by no more than this, relative to its level, holds: means differ by their rounding.
 ROUNDING = 1e-12

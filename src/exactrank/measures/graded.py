@@ -23,10 +23,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from exactrank import _core
-from exactrank.arrays import PerDocument
+from exactrank._support.arrays import PerDocument
+from exactrank._support.numerics import exp2, log2
 from exactrank.errors import DataError, MeasureError
 from exactrank.measures.families import Cascade, Positional
-from exactrank.numerics import exp2, log2
 
 GainTable = tuple[tuple[float, float], ...]
 DiscountTable = tuple[float, ...]

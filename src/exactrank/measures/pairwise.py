@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import PerDocument
+from exactrank._support.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure

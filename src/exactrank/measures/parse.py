@@ -29,11 +29,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from exactrank._support.numerals import check_literals, whole_number
 from exactrank.data.alignment import first_repeated
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.total import Total, names_a_column
-from exactrank.numerals import check_literals, whole_number
 
 SETTINGS = 100_000  #: characters of the settings of a measure or a method: a table of gains may be long
 _TREC = re.compile(r"(?P<whole>ndcg|map|recip_rank|bpref)|(?P<cut>ndcg_cut|map_cut|P|recall|success)[_.](?P<k>[0-9]+)", re.ASCII)

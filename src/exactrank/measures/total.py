@@ -12,11 +12,11 @@ from typing import ClassVar
 import numpy as np
 
 from exactrank import _core
-from exactrank.arrays import PerDocument
+from exactrank._support.arrays import PerDocument
+from exactrank._support.text import did_you_mean
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.families import Positional
-from exactrank.text import did_you_mean
 
 LIKE = 0.75  #: names of measures, misspelt
 

@@ -2,13 +2,13 @@
 
 A ranker is one file, called as its command with _ for -, and one line in `exactrank.HOME`, which gives it its command ``exactrank train
 NAME`` and its place in `exactrank compare`. Other packages add theirs by entry points of the group ``exactrank.rankers``
-(`exactrank.registry`).
+(`exactrank._support.registry`).
 """
 
 from typing import TYPE_CHECKING
 
 from exactrank import HOME
-from exactrank.registry import Registry
+from exactrank._support.registry import Registry
 
 if TYPE_CHECKING:
     from exactrank.rankers.base import Ranker

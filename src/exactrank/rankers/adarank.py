@@ -1,7 +1,7 @@
 """AdaRank: single features, boosted on the measure (Xu & Li 2007).
 
 Each round adds the feature that does best on the queries that the model so far does badly on; the model is linear
-(`exactrank.optimizers.boosting`, `exactrank.objectives.measured`). As published a feature may be taken again at once, and
+(`exactrank.learning.optimizers.boosting`, `exactrank.learning.objectives.measured`). As published a feature may be taken again at once, and
 often the first one is, for ever (``rest=0``); by default only after all others were, which does better on every set that we tried.
 Features are divided by their standard deviation, so that the alphas of (2) there weigh them alike.
 
@@ -11,19 +11,19 @@ documents that it ties happen to be in a good order.
 
 import numpy as np
 
+from exactrank._support.settings import setting
+from exactrank.learning.objectives.measured import Measured, QueryPerformance
+from exactrank.learning.optimizers import boosting
+from exactrank.learning.optimizers.base import Theta
+from exactrank.learning.training.combinators import seen
+from exactrank.learning.training.judge import Judge, Task
+from exactrank.learning.training.progress import Trained
+from exactrank.learning.training.run import Recorder, Run
 from exactrank.measures.ties import worst_tie_order
-from exactrank.objectives.measured import Measured, QueryPerformance
-from exactrank.optimizers import boosting
-from exactrank.optimizers.base import Theta
+from exactrank.models.architecture import LinearModel
+from exactrank.models.base import Scorer
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.takes import Takes
-from exactrank.scorers.architecture import LinearModel
-from exactrank.scorers.base import Scorer
-from exactrank.settings import setting
-from exactrank.training.combinators import seen
-from exactrank.training.judge import Judge, Task
-from exactrank.training.progress import Trained
-from exactrank.training.run import Recorder, Run
 
 
 class AdaRank(Ranker):

@@ -1,16 +1,16 @@
 """ApproxNDCG: NDCG with ranks counted softly (Qin, Liu & Li 2010).
 
-The objective is that of `exactrank.objectives.losses`. It is not concave: a linear model starts from ridge regression.
+The objective is that of `exactrank.learning.objectives.losses`. It is not concave: a linear model starts from ridge regression.
 """
 
 from typing import ClassVar
 
+from exactrank._support.settings import Range, setting
+from exactrank.learning.objectives import losses
+from exactrank.learning.objectives.score_space import Objective
 from exactrank.measures.base import Measure
 from exactrank.measures.graded import NDCG
-from exactrank.objectives import losses
-from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
-from exactrank.settings import Range, setting
 
 
 class ApproxNDCG(GradientRanker):

@@ -1,9 +1,9 @@
 """What all rankers share: scikit-learn's conventions around one method that each ranker writes.
 
 A ranker's constructor is its configuration and does nothing else. ``fit`` checks the settings and the data and fills missing values,
-``_fit`` composes scorer, objective and optimizer into a run (`exactrank.training`), and the result is kept as a `Model` that knows where it
-came from. A ranker changes only when its fit is done, and then all at once: so it may be fitted from several threads, and is in the end
-what the last of them found.
+``_fit`` composes scorer, objective and optimizer into a run (`exactrank.learning.training`), and the result is kept as a `Model` that knows
+where it came from. A ranker changes only when its fit is done, and then all at once: so it may be fitted from several threads, and is in
+the end what the last of them found.
 """
 
 import os
@@ -18,7 +18,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from exactrank.arrays import PerDocument, Table
+from exactrank._support.arrays import PerDocument, Table
+from exactrank._support.settings import SOME, VALID, Configured, setting
 from exactrank.data.backend import Backend
 from exactrank.data.dataset import Dataset
 from exactrank.data.folds import Drawn
@@ -26,27 +27,26 @@ from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.shards import Shards
 from exactrank.errors import DataError, ExactRankError, SettingError
+from exactrank.learning.training.combinators import bags
+from exactrank.learning.training.history import History
+from exactrank.learning.training.judge import Task
+from exactrank.learning.training.progress import Listener, Trained
+from exactrank.learning.training.run import Journal, Recorder
+from exactrank.learning.training.selection import Selection
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Result
 from exactrank.measures.goal import Goal
 from exactrank.measures.parse import parse_measure
+from exactrank.models.base import Scorer
+from exactrank.models.linear import Linear
+from exactrank.models.missing import Missing, PerFeature
+from exactrank.models.model import Model
 from exactrank.rankers import checks, fitting
 from exactrank.rankers.cross_validation import Unscored, is_cross_validated
 from exactrank.rankers.division import Unseen, cross_fitted, out_of_fold
 from exactrank.rankers.fitting import FITTED, Checkpoint
 from exactrank.rankers.takes import Takes
 from exactrank.rankers.training_data import QID, TrainingData, held_out, judged, parted
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.linear import Linear
-from exactrank.scorers.missing import Missing, PerFeature
-from exactrank.scorers.model import Model
-from exactrank.settings import SOME, VALID, Configured, setting
-from exactrank.training.combinators import bags
-from exactrank.training.history import History
-from exactrank.training.judge import Task
-from exactrank.training.progress import Listener, Trained
-from exactrank.training.run import Journal, Recorder
-from exactrank.training.selection import Selection
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags

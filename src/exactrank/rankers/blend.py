@@ -21,19 +21,26 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from exactrank.arrays import PerDocument, PerQuery, Rows
+from exactrank._support.arrays import PerDocument, PerQuery, Rows
+from exactrank._support.numerics import matmul
+from exactrank._support.settings import setting
 from exactrank.data.alignment import listed
 from exactrank.data.dataset import Dataset
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import ExactRankError, IncompatibleError, SettingError
-from exactrank.estimators.adapter import is_estimator
+from exactrank.learning.objectives.line_search import LineSearch
+from exactrank.learning.objectives.step_function import SAME_VALUE
+from exactrank.learning.objectives.within_query import deviation
+from exactrank.learning.training.judge import Task
+from exactrank.learning.training.progress import Trained
+from exactrank.learning.training.run import Recorder
 from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.ties import worst_tie_order
-from exactrank.numerics import matmul
-from exactrank.objectives.line_search import LineSearch
-from exactrank.objectives.step_function import SAME_VALUE
-from exactrank.objectives.within_query import deviation
+from exactrank.models.base import Scorer
+from exactrank.models.estimators.adapter import is_estimator
+from exactrank.models.missing import PerFeature, TreeMissing
+from exactrank.models.sum import Sum, sum_of
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.division import Division, out_of_fold
@@ -41,13 +48,6 @@ from exactrank.rankers.foreign import Foreign
 from exactrank.rankers.notation import parse_method, split_methods
 from exactrank.rankers.numeric import NumericData
 from exactrank.rankers.takes import Takes
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.missing import PerFeature, TreeMissing
-from exactrank.scorers.sum import Sum, sum_of
-from exactrank.settings import setting
-from exactrank.training.judge import Task
-from exactrank.training.progress import Trained
-from exactrank.training.run import Recorder
 
 LINEAR = ("directrank", "lambdarank", "smoothrank(max_iter=10)")
 FORESTS = ("mart(extra=True)", "lambdamart(lambdas='sampled', extra=True)")

@@ -5,7 +5,7 @@
 An objective without curvature counts as one of curvature 1. The weight of a document multiplies its slope and its curvature: its share in
 the loss of squared errors, and the force on it where there are forces between documents. After each tree the measure itself is evaluated,
 exactly, and validation data says how many trees to keep. A ranker names its objective and, if it is not a constant, the weight of
-each tree. `exactrank.trees` grows them.
+each tree. `exactrank.learning.trees` grows them.
 """
 
 from abc import abstractmethod
@@ -16,38 +16,38 @@ from typing import Any, Literal
 
 import numpy as np
 
-from exactrank.arrays import PerQuery
+from exactrank._support.arrays import PerQuery
+from exactrank._support.settings import SOME, VALID, Range, setting
+from exactrank._support.threads import thread_count
 from exactrank.data.alignment import listed
 from exactrank.data.dataset import Asked, Dataset, Part
 from exactrank.data.levels import Levels
 from exactrank.errors import DataError, IncompatibleError, SettingError
+from exactrank.learning.objectives.exact_sums import rounded
+from exactrank.learning.objectives.losses import SquaredError
+from exactrank.learning.objectives.score_space import Objective, Sampled, announce_cost
+from exactrank.learning.optimizers.base import State
+from exactrank.learning.optimizers.boosting import Growth
+from exactrank.learning.training.judge import Task
+from exactrank.learning.training.progress import Trained
+from exactrank.learning.training.run import Journal, Recorder, Run, Standing
+from exactrank.learning.training.selection import StepChoice
+from exactrank.learning.trees.bins import MOST_CATEGORIES, Layout
+from exactrank.learning.trees.forest import Forest, Trees, Weigher
+from exactrank.learning.trees.growth import Draws, GrowthSettings
+from exactrank.learning.trees.on_gpu import GpuForestPart
+from exactrank.learning.trees.part import Plan
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
-from exactrank.objectives.exact_sums import rounded
-from exactrank.objectives.losses import SquaredError
-from exactrank.objectives.score_space import Objective, Sampled, announce_cost
-from exactrank.optimizers.base import State
-from exactrank.optimizers.boosting import Growth
+from exactrank.models.base import Scorer
+from exactrank.models.missing import TreeMissing
+from exactrank.models.model import Model
+from exactrank.models.tree_ensemble import TreeEnsemble
+from exactrank.models.tree_table import TreeTable
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.division import CELLS_PER_THREAD
 from exactrank.rankers.takes import Takes
 from exactrank.rankers.training_data import TrainingData, count_mixed
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.missing import TreeMissing
-from exactrank.scorers.model import Model
-from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.scorers.tree_table import TreeTable
-from exactrank.settings import SOME, VALID, Range, setting
-from exactrank.threads import thread_count
-from exactrank.training.judge import Task
-from exactrank.training.progress import Trained
-from exactrank.training.run import Journal, Recorder, Run, Standing
-from exactrank.training.selection import StepChoice
-from exactrank.trees.bins import MOST_CATEGORIES, Layout
-from exactrank.trees.forest import Forest, Trees, Weigher
-from exactrank.trees.growth import Draws, GrowthSettings
-from exactrank.trees.on_gpu import GpuForestPart
-from exactrank.trees.part import Plan
 
 #: Forests where their number is left open: this many on fewer than MANY_QUERIES, if at least FEW_MIXED have documents of different grades.
 BAGS, MANY_QUERIES, FEW_MIXED = 10, 2_000, 20

@@ -6,7 +6,7 @@ from exactrank.data.alignment import listed
 from exactrank.data.dataset import Dataset
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.measures.goal import Goal, parse_goal
-from exactrank.scorers.base import Scorer
+from exactrank.models.base import Scorer
 
 if TYPE_CHECKING:
     from exactrank.rankers.base import Ranker

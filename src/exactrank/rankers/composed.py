@@ -17,28 +17,28 @@ from typing import Any, Literal
 
 import numpy as np
 
+from exactrank._support.settings import SOME, VALID, setting
 from exactrank.data.dataset import Dataset, Remembered, Score
+from exactrank.learning.objectives.bounded_gain import selecting
+from exactrank.learning.objectives.measured import LinearMeasured, Measured
+from exactrank.learning.objectives.parametric import ForceProblem, Parametric
+from exactrank.learning.objectives.ridge import ridge_weights
+from exactrank.learning.objectives.score_space import Objective, is_conservative
+from exactrank.learning.objectives.within_query import deviation_of
+from exactrank.learning.optimizers.base import Optimizer, Theta, fitting
+from exactrank.learning.optimizers.coordinate import CoordinateSearch
+from exactrank.learning.training.combinators import Phase, seen
+from exactrank.learning.training.judge import Judge, Task
+from exactrank.learning.training.progress import Trained
+from exactrank.learning.training.run import Recorder, Run
 from exactrank.measures.base import Measure
 from exactrank.measures.ties import worst_tie_order
-from exactrank.objectives.bounded_gain import selecting
-from exactrank.objectives.measured import LinearMeasured, Measured
-from exactrank.objectives.parametric import ForceProblem, Parametric
-from exactrank.objectives.ridge import ridge_weights
-from exactrank.objectives.score_space import Objective, is_conservative
-from exactrank.objectives.within_query import deviation_of
-from exactrank.optimizers.base import Optimizer, Theta, fitting
-from exactrank.optimizers.coordinate import CoordinateSearch
+from exactrank.models.architecture import Architecture, LinearModel, NetworkModel
+from exactrank.models.base import Scorer
+from exactrank.models.linear import Linear
+from exactrank.models.network import Network
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.takes import Takes
-from exactrank.scorers.architecture import Architecture, LinearModel, NetworkModel
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.linear import Linear
-from exactrank.scorers.network import Network
-from exactrank.settings import SOME, VALID, setting
-from exactrank.training.combinators import Phase, seen
-from exactrank.training.judge import Judge, Task
-from exactrank.training.progress import Trained
-from exactrank.training.run import Recorder, Run
 
 Problem = Parametric | ForceProblem | Measured
 AnyOptimizer = Optimizer[Any, Theta, Any]

@@ -1,8 +1,8 @@
 """Coordinate ascent of Metzler & Croft (2007), "Linear feature-based models for information retrieval", as RankLib made it known.
 
 A linear model, whose weights are changed one at a time by trying steps of many sizes
-(`exactrank.optimizers.step_search`) on the measure itself (`exactrank.objectives.linear_profile`). The first start has equal
-weights, the others random ones, for features divided by their standard deviation, so that their units do not matter; the published
+(`exactrank.learning.optimizers.step_search`) on the measure itself (`exactrank.learning.objectives.linear_profile`). The first start has
+equal weights, the others random ones, for features divided by their standard deviation, so that their units do not matter; the published
 method takes them as they are. In training, tied documents count in their worst order.
 """
 
@@ -10,21 +10,21 @@ from functools import partial
 
 import numpy as np
 
+from exactrank._support.numerics import standard_normal
+from exactrank._support.settings import Range, setting
+from exactrank.learning.objectives.linear_profile import LinearValue
+from exactrank.learning.optimizers.base import Theta
+from exactrank.learning.optimizers.step_search import StepSearch
+from exactrank.learning.training.combinators import Part, restarts, seen, start_names
+from exactrank.learning.training.judge import Judge, Task
+from exactrank.learning.training.progress import Trained
+from exactrank.learning.training.run import Recorder, Run
 from exactrank.measures.ties import worst_tie_order
-from exactrank.numerics import standard_normal
-from exactrank.objectives.linear_profile import LinearValue
-from exactrank.optimizers.base import Theta
-from exactrank.optimizers.step_search import StepSearch
+from exactrank.models.architecture import LinearModel
+from exactrank.models.base import Scorer
+from exactrank.models.linear import Linear
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.takes import Takes
-from exactrank.scorers.architecture import LinearModel
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.linear import Linear
-from exactrank.settings import Range, setting
-from exactrank.training.combinators import Part, restarts, seen, start_names
-from exactrank.training.judge import Judge, Task
-from exactrank.training.progress import Trained
-from exactrank.training.run import Recorder, Run
 
 
 class CoordinateAscent(Ranker):

@@ -1,7 +1,7 @@
 """DirectRank: a linear model trained on the measure itself (Tan, Xia, Guo & Wang 2013).
 
 One weight after the other is set to the point where the measure, as an exact step function of that weight, is largest
-(`exactrank.optimizers.coordinate`, `exactrank.objectives.linear_profile`).
+(`exactrank.learning.optimizers.coordinate`, `exactrank.learning.objectives.linear_profile`).
 
 On little data the largest value is partly luck. So there the model is the mean of several, each trained on a bootstrap
 sample of the queries, in a random order of some of the weights, from a convex start:
@@ -10,7 +10,7 @@ sample of the queries, in a random order of some of the weights, from a convex s
 
 with sd the standard deviation within queries (1 where ``low`` or ``high`` bind the weights' size). A step must not make the
 queries that the sample left out worse. In training, tied documents count in their worst order. With constraints on other
-measures (`exactrank.objectives.constrained`) one model is trained on all queries, since the mean of several need not keep them.
+measures (`exactrank.learning.objectives.constrained`) one model is trained on all queries, since the mean of several need not keep them.
 """
 
 import math
@@ -21,40 +21,40 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from exactrank.arrays import PerDocument
+from exactrank._support.arrays import PerDocument
+from exactrank._support.numerics import standard_normal
+from exactrank._support.settings import SOME, Range, setting
+from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Dataset, Score
 from exactrank.data.folds import Drawn
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError, SettingError
+from exactrank.learning.objectives.bradley_terry import bradley_terry
+from exactrank.learning.objectives.constrained import ConstrainedProfile, worst_for
+from exactrank.learning.objectives.line_search_on_gpu import OnGpu
+from exactrank.learning.objectives.linear_profile import LinearProfile, linear_scores_of
+from exactrank.learning.objectives.ridge import ridge_weights
+from exactrank.learning.objectives.searched_measure import Point, SearchedMeasure
+from exactrank.learning.objectives.softmax import InDeviations, SoftmaxLikelihood
+from exactrank.learning.objectives.within_query import deviation_of
+from exactrank.learning.optimizers.base import Theta
+from exactrank.learning.optimizers.coordinate import CoordinateSearch, Guarded, Limits, Powell, Profiled, ascended
+from exactrank.learning.optimizers.random_directions import RandomDirections
+from exactrank.learning.optimizers.slopes import maximum
+from exactrank.learning.training.combinators import bags, bootstrap, restarts, seen, start_names
+from exactrank.learning.training.judge import Judge, Task, unheard
+from exactrank.learning.training.progress import Trained, Verdict
+from exactrank.learning.training.run import Recorder, Run
 from exactrank.measures.bound import DatasetMeasure
 from exactrank.measures.goal import Constraint, Goal, parse_goal, unreached
 from exactrank.measures.ties import worst_tie_order
-from exactrank.numerics import standard_normal
-from exactrank.objectives.bradley_terry import bradley_terry
-from exactrank.objectives.constrained import ConstrainedProfile, worst_for
-from exactrank.objectives.line_search_on_gpu import OnGpu
-from exactrank.objectives.linear_profile import LinearProfile, linear_scores_of
-from exactrank.objectives.ridge import ridge_weights
-from exactrank.objectives.searched_measure import Point, SearchedMeasure
-from exactrank.objectives.softmax import InDeviations, SoftmaxLikelihood
-from exactrank.objectives.within_query import deviation_of
-from exactrank.optimizers.base import Theta
-from exactrank.optimizers.coordinate import CoordinateSearch, Guarded, Limits, Powell, Profiled, ascended
-from exactrank.optimizers.random_directions import RandomDirections
-from exactrank.optimizers.slopes import maximum
+from exactrank.models.base import Scorer
+from exactrank.models.linear import Linear
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.rankers.lambdarank import LambdaRank
 from exactrank.rankers.smoothrank import SmoothRank
 from exactrank.rankers.takes import Takes
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.linear import Linear
-from exactrank.settings import SOME, Range, setting
-from exactrank.threads import thread_count
-from exactrank.training.combinators import bags, bootstrap, restarts, seen, start_names
-from exactrank.training.judge import Judge, Task, unheard
-from exactrank.training.progress import Trained, Verdict
-from exactrank.training.run import Recorder, Run
 
 Start = Literal["auto", "softmax", "ridge", "smoothrank", "lambdarank", "zero", "random"] | Sequence[float]
 #: The rankers whose weights are a start.

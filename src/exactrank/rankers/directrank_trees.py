@@ -29,28 +29,28 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from exactrank import _core
+from exactrank._support.settings import Range, setting
+from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Dataset
 from exactrank.errors import SettingError
+from exactrank.learning.objectives.line_search import LineSearch
+from exactrank.learning.objectives.losses import SquaredError
+from exactrank.learning.objectives.score_space import Objective
+from exactrank.learning.training.judge import Task
+from exactrank.learning.training.progress import Trained
+from exactrank.learning.training.run import Recorder
+from exactrank.learning.trees.forest import Forest, Weigher
+from exactrank.learning.trees.growth import PerLeaf
+from exactrank.learning.trees.steps import exact_steps
 from exactrank.measures.base import Measure
 from exactrank.measures.ties import worst_tie_order
-from exactrank.objectives.line_search import LineSearch
-from exactrank.objectives.losses import SquaredError
-from exactrank.objectives.score_space import Objective
+from exactrank.models.base import Scorer
+from exactrank.models.linear import Linear
+from exactrank.models.tree_ensemble import TreeEnsemble
 from exactrank.rankers.directrank import DirectRank
 from exactrank.rankers.lambda_function import LambdaChoice
 from exactrank.rankers.lambdamart import LambdaMART
 from exactrank.rankers.training_data import TrainingData
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.linear import Linear
-from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.settings import Range, setting
-from exactrank.threads import thread_count
-from exactrank.training.judge import Task
-from exactrank.training.progress import Trained
-from exactrank.training.run import Recorder
-from exactrank.trees.forest import Forest, Weigher
-from exactrank.trees.growth import PerLeaf
-from exactrank.trees.steps import exact_steps
 
 #: Leveraging, no tree weighs more than this, nor less than nothing.
 MOST = 2.0

@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactrank.arrays import PerDocument, Rows
+from exactrank._support.arrays import PerDocument, Rows
+from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Concatenated, Dataset, Mask, Part
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import SettingError
+from exactrank.learning.objectives.within_query import deviation_of
+from exactrank.learning.training.ahead import running_ahead
+from exactrank.learning.training.combinators import bags
+from exactrank.learning.training.judge import Task, scores_of
+from exactrank.learning.training.progress import Trained
+from exactrank.learning.training.run import Recorder
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Evaluation, Result
-from exactrank.objectives.within_query import deviation_of
+from exactrank.models.base import Scorer
+from exactrank.models.missing import PerFeature, filled
+from exactrank.models.sum import sum_of
 from exactrank.rankers.training_data import TrainingData, deal_among
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.missing import PerFeature, filled
-from exactrank.scorers.sum import sum_of
-from exactrank.threads import thread_count
-from exactrank.training.ahead import running_ahead
-from exactrank.training.combinators import bags
-from exactrank.training.judge import Task, scores_of
-from exactrank.training.progress import Trained
-from exactrank.training.run import Recorder
 
 if TYPE_CHECKING:
     from exactrank.rankers.base import Ranker

@@ -11,16 +11,24 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from exactrank.arguments import wrong_kind
-from exactrank.arrays import Table
-from exactrank.bars import ProgressLine, heard
+from exactrank._support.arguments import wrong_kind
+from exactrank._support.arrays import Table
+from exactrank._support.progress_bars import ProgressLine, heard
+from exactrank._support.serialize import from_record, to_record
 from exactrank.data.backend import Backend
 from exactrank.data.dataset import Dataset
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.sharded import dataset_of
 from exactrank.data.shards import Shards
 from exactrank.errors import IncompatibleError, InterruptedWarning
+from exactrank.learning.training.history import History
+from exactrank.learning.training.judge import Task
+from exactrank.learning.training.progress import Listener, Progress, Trained, line_of
+from exactrank.learning.training.run import Journal, Root
+from exactrank.learning.training.selection import Selection
 from exactrank.measures.evaluate import Result
+from exactrank.models.base import Scorer
+from exactrank.models.model import Model, plain
 from exactrank.rankers.checks import check_shards, check_start, check_takes_shards
 from exactrank.rankers.division import estimated, estimated_by_scores, filled_scores
 from exactrank.rankers.training_data import (
@@ -32,14 +40,6 @@ from exactrank.rankers.training_data import (
     training_data,
     with_features_of,
 )
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.model import Model, plain
-from exactrank.stored import from_record, to_record
-from exactrank.training.history import History
-from exactrank.training.judge import Task
-from exactrank.training.progress import Listener, Progress, Trained, line_of
-from exactrank.training.run import Journal, Root
-from exactrank.training.selection import Selection
 
 if TYPE_CHECKING:
     from exactrank.rankers.base import Ranker

@@ -1,4 +1,4 @@
-"""Estimators of other libraries as rankers: fitted to queries and read as our models by `exactrank.estimators`.
+"""Estimators of other libraries as rankers: fitted to queries and read as our models by `exactrank.models.estimators`.
 
 So what they learn can be cross-fitted, blended, saved as data and exported. Validation data, if there is any, chooses how many of the
 trees to keep, by the measure itself, as for the tree rankers of this library.
@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from exactrank._support.error_text import reason_of
+from exactrank._support.settings import setting
 from exactrank.errors import ExactRankError, IncompatibleError
-from exactrank.estimators.adapter import fit_to_queries, library_of
-from exactrank.estimators.model import from_estimator
-from exactrank.estimators.notation import call_of
+from exactrank.learning.training.judge import Judge, Task
+from exactrank.learning.training.progress import Trained
+from exactrank.learning.training.run import Recorder
+from exactrank.learning.training.selection import StepChoice
+from exactrank.models.base import Scorer
+from exactrank.models.estimators.adapter import fit_to_queries, library_of
+from exactrank.models.estimators.model import from_estimator
+from exactrank.models.estimators.notation import call_of
+from exactrank.models.missing import TreeMissing
+from exactrank.models.tree_ensemble import TreeEnsemble
 from exactrank.rankers.base import Ranker
-from exactrank.reasons import reason_of
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.missing import TreeMissing
-from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.settings import setting
-from exactrank.training.judge import Judge, Task
-from exactrank.training.progress import Trained
-from exactrank.training.run import Recorder
-from exactrank.training.selection import StepChoice
 
 
 class Foreign(Ranker):

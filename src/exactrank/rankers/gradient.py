@@ -9,23 +9,23 @@ from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar, Literal
 
+from exactrank._support.settings import SOME, VALID, Range, setting
 from exactrank.data.dataset import Dataset
+from exactrank.learning.objectives.score_space import Objective
+from exactrank.learning.optimizers.base import Theta
+from exactrank.learning.optimizers.slopes import LBFGS, SGD, Adam
+from exactrank.learning.training.combinators import Phase, phases, seen, trials
+from exactrank.learning.training.judge import Task
+from exactrank.learning.training.progress import Trained
+from exactrank.learning.training.run import Recorder
 from exactrank.measures.base import Measure
-from exactrank.objectives.score_space import Objective
-from exactrank.optimizers.base import Theta
-from exactrank.optimizers.slopes import LBFGS, SGD, Adam
+from exactrank.models.architecture import HIDDEN, form_of
+from exactrank.models.base import Scorer
+from exactrank.models.linear import Linear
+from exactrank.models.network import Network
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.composed import AnyOptimizer, Composition
 from exactrank.rankers.takes import Takes
-from exactrank.scorers.architecture import HIDDEN, form_of
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.linear import Linear
-from exactrank.scorers.network import Network
-from exactrank.settings import SOME, VALID, Range, setting
-from exactrank.training.combinators import Phase, phases, seen, trials
-from exactrank.training.judge import Task
-from exactrank.training.progress import Trained
-from exactrank.training.run import Recorder
 
 Solver = Literal["auto", "sgd", "adam", "lbfgs"]
 #: The learning rates that are tried where none is given.

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from exactrank._support.settings import Configured, setting
 from exactrank.data.dataset import Dataset
+from exactrank.learning.objectives.lambdas import FiniteDifference, Lambdas, SampledLambdas
+from exactrank.learning.objectives.own_lambdas import PairForce, PairForces
+from exactrank.learning.objectives.score_space import Objective
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.measures.families import Discounted
 from exactrank.measures.parse import parse_measure
-from exactrank.objectives.lambdas import FiniteDifference, Lambdas, SampledLambdas
-from exactrank.objectives.own_lambdas import PairForce, PairForces
-from exactrank.objectives.score_space import Objective
-from exactrank.settings import Configured, setting
 
 LambdaChoice = Literal["logistic", "step", "spring", "sampled", "finite-difference"] | PairForce | Objective
 OF_PAIRS = ("logistic", "step", "spring")

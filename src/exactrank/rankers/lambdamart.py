@@ -1,7 +1,7 @@
 """LambdaMART: regression trees along the forces of any measure (Wu, Burges, Svore & Gao 2010; Burges 2010).
 
-The forces and their curvatures are LambdaRank's (`exactrank.objectives.lambdas`), those of a lambda function that a user writes, or
-of any other objective of scores; each leaf takes a Newton step. LightGBM offers this for nDCG alone.
+The forces and their curvatures are LambdaRank's (`exactrank.learning.objectives.lambdas`), those of a lambda function that a user writes,
+or of any other objective of scores; each leaf takes a Newton step. LightGBM offers this for nDCG alone.
 """
 
 from dataclasses import replace

@@ -3,39 +3,39 @@
     lambda_ij = |delta measure_ij| / (1 + e^(s_i - s_j))                                                        (1)
 
 for documents i and j whose exchange of ranks changes the measure by delta: of any measure, and with any lambda function or other
-objective of scores instead of (1), see `exactrank.objectives.lambdas` and `exactrank.objectives.own_lambdas`. Training goes on where
-RankNet ends, unless ``start`` is random: which pairs weigh most depends on the ranking, and a random one says little.
+objective of scores instead of (1), see `exactrank.learning.objectives.lambdas` and `exactrank.learning.objectives.own_lambdas`. Training
+goes on where RankNet ends, unless ``start`` is random: which pairs weigh most depends on the ranking, and a random one says little.
 
 Polishing is exact steps on the measure from there. A linear model's scores are linear in its weights, a network's in the weights of its
-output, so the measure along any line of those is an exact step function (`exactrank.objectives.linear_profile`). Each round takes the best
-step along the direction of the objective's slope and then along each weight; the training measure never falls, and validation data says
-which round to keep.
+output, so the measure along any line of those is an exact step function (`exactrank.learning.objectives.linear_profile`). Each round takes
+the best step along the direction of the objective's slope and then along each weight; the training measure never falls, and validation data
+says which round to keep.
 """
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+from exactrank._support.settings import SOME, setting
 from exactrank.data.dataset import Score
 from exactrank.data.ranking_data import RankingData
+from exactrank.learning.objectives.lambdas import Lambdas
+from exactrank.learning.objectives.linear_profile import LinearProfile
+from exactrank.learning.objectives.parametric import Parametric
+from exactrank.learning.objectives.score_space import Objective
+from exactrank.learning.objectives.searched_measure import SearchedMeasure
+from exactrank.learning.optimizers.base import Theta
+from exactrank.learning.optimizers.coordinate import SlopeAndCoordinates
+from exactrank.learning.optimizers.slopes import LBFGS
+from exactrank.learning.training.combinators import Phase, seen
+from exactrank.learning.training.judge import Judge
+from exactrank.learning.training.progress import Trained
+from exactrank.learning.training.run import Recorder, Run
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.measures.ties import worst_tie_order
-from exactrank.objectives.lambdas import Lambdas
-from exactrank.objectives.linear_profile import LinearProfile
-from exactrank.objectives.parametric import Parametric
-from exactrank.objectives.score_space import Objective
-from exactrank.objectives.searched_measure import SearchedMeasure
-from exactrank.optimizers.base import Theta
-from exactrank.optimizers.coordinate import SlopeAndCoordinates
-from exactrank.optimizers.slopes import LBFGS
+from exactrank.models.architecture import Architecture
 from exactrank.rankers.composed import Composition
 from exactrank.rankers.gradient import GradientRanker, Solver
 from exactrank.rankers.lambda_function import LambdaFunction
-from exactrank.scorers.architecture import Architecture
-from exactrank.settings import SOME, setting
-from exactrank.training.combinators import Phase, seen
-from exactrank.training.judge import Judge
-from exactrank.training.progress import Trained
-from exactrank.training.run import Recorder, Run
 
 #: Steps of L-BFGS on RankNet's cost, before the lambdas take over.
 START_STEPS = 100

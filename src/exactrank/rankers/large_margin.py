@@ -7,8 +7,8 @@ with theta in units of standardised features. With ``l2="auto"`` the strengths
     l2_i = 10^(-i/2) l2_0,    l2_0 = |g|^2 / loss,    g the slope of the mean loss at 0                     (2)
 
 are solved from the largest to the smallest, each from where the one before ended if the loss is convex or one convex function less
-another, else from the same start, and validation data selects one (`exactrank.training.selection`). Without validation data the queries
-are divided into folds, each of which judges the models of the others.
+another, else from the same start, and validation data selects one (`exactrank.learning.training.selection`). Without validation data the
+queries are divided into folds, each of which judges the models of the others.
 """
 
 from abc import abstractmethod
@@ -19,25 +19,25 @@ from typing import Any, Literal
 
 import numpy as np
 
+from exactrank._support.numerics import dot, norm, power
+from exactrank._support.settings import SOME, VALID, Range, setting
+from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Dataset, EachBlock, Part
 from exactrank.errors import SettingError
+from exactrank.learning.objectives.regularised_risk import RegularisedRisk
+from exactrank.learning.objectives.within_query import centred, pull_backs
+from exactrank.learning.optimizers.base import Duality, Optimizer, Theta
+from exactrank.learning.optimizers.concave_convex import ConcaveConvexBundle
+from exactrank.learning.training.combinators import by_folds, restarts
+from exactrank.learning.training.judge import Judge, Task, unheard
+from exactrank.learning.training.progress import Alternative, Trained, Verdict
+from exactrank.learning.training.run import Recorder, Run
+from exactrank.learning.training.selection import alternatives, average, choose_on_paths
 from exactrank.measures.base import Measure
-from exactrank.numerics import dot, norm, power
-from exactrank.objectives.regularised_risk import RegularisedRisk
-from exactrank.objectives.within_query import centred, pull_backs
-from exactrank.optimizers.base import Duality, Optimizer, Theta
-from exactrank.optimizers.concave_convex import ConcaveConvexBundle
+from exactrank.models.architecture import Architecture, LinearModel
+from exactrank.models.base import Scorer
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.takes import Takes
-from exactrank.scorers.architecture import Architecture, LinearModel
-from exactrank.scorers.base import Scorer
-from exactrank.settings import SOME, VALID, Range, setting
-from exactrank.threads import thread_count
-from exactrank.training.combinators import by_folds, restarts
-from exactrank.training.judge import Judge, Task, unheard
-from exactrank.training.progress import Alternative, Trained, Verdict
-from exactrank.training.run import Recorder, Run
-from exactrank.training.selection import alternatives, average, choose_on_paths
 
 #: How many strengths of (2) are tried.
 STRENGTHS = 9

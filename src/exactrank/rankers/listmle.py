@@ -1,13 +1,13 @@
 """ListMLE: the likelihood of the ideal ranking (Xia, Liu, Wang, Zhang & Li 2008).
 
-The loss is that of `exactrank.objectives.losses`; it is convex in the scores, so a linear model has one optimum.
+The loss is that of `exactrank.learning.objectives.losses`; it is convex in the scores, so a linear model has one optimum.
 """
 
+from exactrank._support.settings import setting
+from exactrank.learning.objectives import losses
+from exactrank.learning.objectives.score_space import Objective
 from exactrank.measures.base import NO_CUTOFF, Measure
-from exactrank.objectives import losses
-from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
-from exactrank.settings import setting
 
 
 class ListMLE(GradientRanker):

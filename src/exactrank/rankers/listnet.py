@@ -1,15 +1,15 @@
 """ListNet: cross entropy between the top-one probabilities of the scores and of the grades (Cao et al. 2007).
 
-The loss is that of `exactrank.objectives.losses`; it is convex in the scores, so a linear model has one optimum.
+The loss is that of `exactrank.learning.objectives.losses`; it is convex in the scores, so a linear model has one optimum.
 """
 
 from typing import Literal
 
+from exactrank._support.settings import setting
+from exactrank.learning.objectives import losses
+from exactrank.learning.objectives.score_space import Objective
 from exactrank.measures.base import Measure
-from exactrank.objectives import losses
-from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
-from exactrank.settings import setting
 
 
 class ListNet(GradientRanker):

@@ -4,11 +4,11 @@ Every tree is fitted by least squares to the residuals of the ones before; the m
 data, says how many trees to keep.
 """
 
+from exactrank._support.settings import setting
+from exactrank.learning.objectives.losses import SquaredError
+from exactrank.learning.objectives.score_space import Objective
 from exactrank.measures.base import Measure
-from exactrank.objectives.losses import SquaredError
-from exactrank.objectives.score_space import Objective
 from exactrank.rankers.boosted import BoostedRanker
-from exactrank.settings import setting
 
 
 class MART(BoostedRanker):

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from exactrank._support.text import written
 from exactrank.errors import DataError
 from exactrank.measures.parse import settings_in
-from exactrank.text import written
 
 EXAMPLE = "write e.g. lambdamart, lambdamart(trees=100) or small=lambdamart(leaves=7)"
 _FORM = re.compile(

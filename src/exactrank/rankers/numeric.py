@@ -13,21 +13,21 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.arrays import Matrix
+from exactrank._support.arrays import Matrix
+from exactrank._support.threads import thread_count
 from exactrank.data.alignment import listed
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.dataset import Dataset, EachBlock, EachPart, Part
 from exactrank.data.immutable import sealed
 from exactrank.data.levels import NO_LEVELS
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.room import room
+from exactrank.data.scratch_arrays import room
 from exactrank.errors import IncompatibleError
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.linear import Linear
-from exactrank.scorers.missing import PerFeature, fill_in, mean_values, sorted_sums, stand_ins
-from exactrank.scorers.network import Network
-from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.threads import thread_count
+from exactrank.models.base import Scorer
+from exactrank.models.linear import Linear
+from exactrank.models.missing import PerFeature, fill_in, mean_values, sorted_sums, stand_ins
+from exactrank.models.network import Network
+from exactrank.models.tree_ensemble import TreeEnsemble
 
 
 @dataclass(frozen=True, eq=False)

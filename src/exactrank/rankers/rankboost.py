@@ -1,25 +1,25 @@
 """RankBoost: thresholds of single features, boosted on pairs (Freund, Iyer, Schapire & Singer 2003).
 
 Each round adds the step [x_f > t] that orders the pairs of documents of different grades best, where pairs that are still in the
-wrong order weigh most (`exactrank.objectives.pair_exponential`, `exactrank.optimizers.boosting`). The measure is reported, and
-with validation data it chooses how many rounds to keep, tied documents in their worst order: a model of few steps leaves
-many documents tied. Without validation data all rounds are kept, as published.
+wrong order weigh most (`exactrank.learning.objectives.pair_exponential`, `exactrank.learning.optimizers.boosting`). The measure is
+reported, and with validation data it chooses how many rounds to keep, tied documents in their worst order: a model of few steps leaves many
+documents tied. Without validation data all rounds are kept, as published.
 """
 
 import numpy as np
 
-from exactrank.objectives.pair_exponential import MOST_THRESHOLDS, PairExponential
-from exactrank.optimizers import boosting
-from exactrank.optimizers.base import Theta
+from exactrank._support.settings import SOME, VALID, Range, setting
+from exactrank.learning.objectives.pair_exponential import MOST_THRESHOLDS, PairExponential
+from exactrank.learning.optimizers import boosting
+from exactrank.learning.optimizers.base import Theta
+from exactrank.learning.training.combinators import seen
+from exactrank.learning.training.judge import Judge, Task
+from exactrank.learning.training.progress import Trained
+from exactrank.learning.training.run import Recorder, Run
+from exactrank.models.base import Scorer
+from exactrank.models.thresholds import Thresholds
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.takes import Takes
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.thresholds import Thresholds
-from exactrank.settings import SOME, VALID, Range, setting
-from exactrank.training.combinators import seen
-from exactrank.training.judge import Judge, Task
-from exactrank.training.progress import Trained
-from exactrank.training.run import Recorder, Run
 
 
 class RankBoost(Ranker):

@@ -1,17 +1,17 @@
 """RankCosine: the angle between a query's scores and its grades (Qin, Zhang, Tsai, Wang, Liu & Li 2008).
 
-The loss is that of `exactrank.objectives.losses`, or its variant that is consistent with NDCG (Ravikumar, Tewari & Yang
+The loss is that of `exactrank.learning.objectives.losses`, or its variant that is consistent with NDCG (Ravikumar, Tewari & Yang
 2011). It does not change when all scores of a query are scaled: opposite scores are where it is flat too, so a linear model
 starts from ridge regression; a penalty on the size of its weights (``l2``) only shrinks them, while it does smooth a network.
 """
 
 from typing import ClassVar
 
+from exactrank._support.settings import setting
+from exactrank.learning.objectives import losses
+from exactrank.learning.objectives.score_space import Objective
 from exactrank.measures.base import Measure
-from exactrank.objectives import losses
-from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
-from exactrank.settings import setting
 
 
 class RankCosine(GradientRanker):

@@ -8,9 +8,9 @@ The slope is summed over a query's pairs in score space before it goes back thro
 
 from dataclasses import replace
 
+from exactrank.learning.objectives.lambdas import Lambdas
+from exactrank.learning.objectives.score_space import Objective
 from exactrank.measures.base import Measure
-from exactrank.objectives.lambdas import Lambdas
-from exactrank.objectives.score_space import Objective
 from exactrank.rankers.gradient import GradientRanker
 
 

@@ -3,7 +3,7 @@
     least over theta of  l2/2 |theta|^2 + mean over queries of  1/P sum_{y_i > y_j} h(1 - (s_i - s_j))          (1)
 
 with h(z) = max(0, z) or its square, over all pairs of different grades, which are never made: see
-`exactrank.objectives.losses`. The squared hinge is smooth and solved by L-BFGS, the plain one by a bundle of planes. The
+`exactrank.learning.objectives.losses`. The squared hinge is smooth and solved by L-BFGS, the plain one by a bundle of planes. The
 measure is only reported, and chooses l2.
 """
 
@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from exactrank._support.settings import setting
+from exactrank.learning.objectives.losses import Loss, Normalise, PairHinge
+from exactrank.learning.objectives.regularised_risk import RegularisedRisk
+from exactrank.learning.optimizers.cutting_plane import Bundle
+from exactrank.learning.optimizers.slopes import StronglyConvex
 from exactrank.measures.base import Measure
-from exactrank.objectives.losses import Loss, Normalise, PairHinge
-from exactrank.objectives.regularised_risk import RegularisedRisk
-from exactrank.optimizers.cutting_plane import Bundle
-from exactrank.optimizers.slopes import StronglyConvex
+from exactrank.models.architecture import Architecture
 from exactrank.rankers.large_margin import LargeMarginRanker, Problem, Solves
-from exactrank.scorers.architecture import Architecture
-from exactrank.settings import setting
 
 
 class RankSVM(LargeMarginRanker):

@@ -1,11 +1,11 @@
 """Ridge regression of the grades on the features, within queries: the baseline that every ranker should beat.
 
-The weights are those of `exactrank.objectives.ridge`, in closed form. The measure only chooses the strength of the penalty: among
+The weights are those of `exactrank.learning.objectives.ridge`, in closed form. The measure only chooses the strength of the penalty: among
 
     l2_i = 10^(2 - i/2),    i = 0 ... 10                                                                        (1)
 
 by validation data or, without it, by folds of the queries, each of which is scored by the models of the others. The best strength on few
-queries is partly luck, so it is the average of what bootstrap samples of them choose (`exactrank.training.selection`).
+queries is partly luck, so it is the average of what bootstrap samples of them choose (`exactrank.learning.training.selection`).
 """
 
 from dataclasses import dataclass
@@ -15,24 +15,24 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
+from exactrank._support.numerics import power
+from exactrank._support.settings import Range, setting
+from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Concatenated, Part
 from exactrank.data.folds import Dealt
-from exactrank.data.room import rows_taken
+from exactrank.data.scratch_arrays import rows_taken
+from exactrank.learning.objectives.bounded_gain import bounded_gain
+from exactrank.learning.objectives.ridge import ridge_paths, ridge_weights
+from exactrank.learning.training.judge import Task
+from exactrank.learning.training.progress import Alternative, Trained
+from exactrank.learning.training.run import Recorder
+from exactrank.learning.training.selection import alternatives, average, verdicts_by
 from exactrank.measures.base import Measure
 from exactrank.measures.ties import worst_tie_order
-from exactrank.numerics import power
-from exactrank.objectives.bounded_gain import bounded_gain
-from exactrank.objectives.ridge import ridge_paths, ridge_weights
+from exactrank.models.base import Scorer
+from exactrank.models.linear import Linear
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.takes import Takes
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.linear import Linear
-from exactrank.settings import Range, setting
-from exactrank.threads import thread_count
-from exactrank.training.judge import Task
-from exactrank.training.progress import Alternative, Trained
-from exactrank.training.run import Recorder
-from exactrank.training.selection import alternatives, average, verdicts_by
 
 #: What is tried (1).
 STRENGTHS = power(10.0, 2 - np.arange(11) / 2)

@@ -1,6 +1,6 @@
 """SmoothRank: a measure whose ranks are smoothed, less and less (Chapelle & Wu 2010).
 
-The objective is that of `exactrank.objectives.losses`. Training climbs it with a large sigma, where it has few hills,
+The objective is that of `exactrank.learning.objectives.losses`. Training climbs it with a large sigma, where it has few hills,
 and again from there with each smaller one:
 
     sigma = first, first / 2, first / 4, ..., last                                                              (1)
@@ -10,18 +10,18 @@ in units of the variance of the scores at the start: those of ridge regression f
 
 from typing import ClassVar
 
+from exactrank._support.numerics import log2
+from exactrank._support.settings import setting
 from exactrank.data.dataset import Dataset
 from exactrank.errors import SettingError
+from exactrank.learning.objectives.losses import SmoothMeasure
+from exactrank.learning.objectives.score_space import Objective
+from exactrank.learning.objectives.within_query import deviation_of
+from exactrank.learning.optimizers.base import Theta
+from exactrank.learning.training.combinators import Phase
 from exactrank.measures.base import Measure
-from exactrank.numerics import log2
-from exactrank.objectives.losses import SmoothMeasure
-from exactrank.objectives.score_space import Objective
-from exactrank.objectives.within_query import deviation_of
-from exactrank.optimizers.base import Theta
 from exactrank.rankers.composed import Composition
 from exactrank.rankers.gradient import GradientRanker
-from exactrank.settings import setting
-from exactrank.training.combinators import Phase
 
 
 class SmoothRank(GradientRanker):

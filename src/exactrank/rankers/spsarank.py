@@ -1,9 +1,9 @@
 """A ranker trained on values of the measure alone, by stochastic approximation (Yue & Burges 2007).
 
-A linear model or a network (`exactrank.scorers.architecture`), the measure as a function of its parameters
-(`exactrank.objectives.measured`), and slopes estimated from a few of its values (`exactrank.optimizers.approximation`), or from two
-values per parameter. Only with many queries are a measure's steps small enough for that. In training, tied documents count
-in their worst order.
+A linear model or a network (`exactrank.models.architecture`), the measure as a function of its parameters
+(`exactrank.learning.objectives.measured`), and slopes estimated from a few of its values (`exactrank.learning.optimizers.approximation`),
+or from two values per parameter. Only with many queries are a measure's steps small enough for that. In training, tied documents count in
+their worst order.
 """
 
 from functools import partial
@@ -11,22 +11,22 @@ from typing import Literal
 
 import numpy as np
 
+from exactrank._support.settings import Range, setting
+from exactrank.learning.objectives.measured import Measured
+from exactrank.learning.objectives.ridge import ridge_weights
+from exactrank.learning.optimizers.approximation import FDSA, SPSA
+from exactrank.learning.optimizers.base import Theta
+from exactrank.learning.training.combinators import Part, restarts, seen, start_names
+from exactrank.learning.training.judge import Judge, Task
+from exactrank.learning.training.progress import Trained
+from exactrank.learning.training.run import Recorder, Run
 from exactrank.measures.ties import worst_tie_order
-from exactrank.objectives.measured import Measured
-from exactrank.objectives.ridge import ridge_weights
-from exactrank.optimizers.approximation import FDSA, SPSA
-from exactrank.optimizers.base import Theta
+from exactrank.models.architecture import HIDDEN, form_of
+from exactrank.models.base import Scorer
+from exactrank.models.linear import Linear
+from exactrank.models.network import Network
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.takes import Takes
-from exactrank.scorers.architecture import HIDDEN, form_of
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.linear import Linear
-from exactrank.scorers.network import Network
-from exactrank.settings import Range, setting
-from exactrank.training.combinators import Part, restarts, seen, start_names
-from exactrank.training.judge import Judge, Task
-from exactrank.training.progress import Trained
-from exactrank.training.run import Recorder, Run
 
 #: Number of steps that each solver makes by default.
 STEPS = {"spsa": 1000, "fdsa": 50}

@@ -4,7 +4,7 @@
     convex:  xi = max_y [delta(y) + w.psi(y)] - w.psi(y*)            y* a perfect ranking, theta0 = 0           (2)
     ramp:    xi = max_y [delta(y) + w.psi(y)] - max_y w.psi(y)       theta0: regression on grades, over A(1)     (3)
 
-delta is what a ranking loses of the measure; see `exactrank.objectives.structured`. Both xi bound the loss of the ranking that
+delta is what a ranking loses of the measure; see `exactrank.learning.objectives.structured`. Both xi bound the loss of the ranking that
 the model predicts. (3) is the tighter bound and not convex: it is solved by subgradients, or as a series of convex problems (cutting
 planes and bundles). The optimum of (2) may be w = 0 at every l2 where perfect rankings are out of reach: then (3) is the remedy.
 """
@@ -16,19 +16,19 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from exactrank._support.settings import Range, setting
 from exactrank.data.dataset import Dataset
+from exactrank.learning.objectives.regularised_risk import RampRisk, RegularisedRisk
+from exactrank.learning.objectives.ridge import ridge_weights
+from exactrank.learning.objectives.structured import Bound, Shape, Slack, Structured
+from exactrank.learning.optimizers.base import Duality, Theta
+from exactrank.learning.optimizers.concave_convex import ConcaveConvex, ConcaveConvexBundle
+from exactrank.learning.optimizers.cutting_plane import Bundle, CuttingPlane
+from exactrank.learning.optimizers.slopes import Adam
+from exactrank.learning.optimizers.subgradient import Subgradient
 from exactrank.measures.base import Measure
-from exactrank.objectives.regularised_risk import RampRisk, RegularisedRisk
-from exactrank.objectives.ridge import ridge_weights
-from exactrank.objectives.structured import Bound, Shape, Slack, Structured
-from exactrank.optimizers.base import Duality, Theta
-from exactrank.optimizers.concave_convex import ConcaveConvex, ConcaveConvexBundle
-from exactrank.optimizers.cutting_plane import Bundle, CuttingPlane
-from exactrank.optimizers.slopes import Adam
-from exactrank.optimizers.subgradient import Subgradient
+from exactrank.models.architecture import HIDDEN, Architecture, form_of
 from exactrank.rankers.large_margin import LargeMarginRanker, Problem, Solves
-from exactrank.scorers.architecture import HIDDEN, Architecture, form_of
-from exactrank.settings import Range, setting
 
 #: Queries in a batch, and passes without a better iterate that end training, of networks.
 BATCH, STALE = 32, 30

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from exactrank.scorers.base import Scorer
+from exactrank.models.base import Scorer
 
 
 @dataclass(frozen=True)

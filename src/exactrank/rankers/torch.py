@@ -4,7 +4,7 @@
 
 f is a multilayer perceptron with layer norm, or a module of the user's own; it is trained by AdamW along the forces of any objective of
 scores, in batches of whole queries of any length (`exactrank.torch.epochs`). The measure itself, on validation data, says which epoch to
-keep. PyTorch trains; a trained perceptron needs it no more (`exactrank.scorers.deep`).
+keep. PyTorch trains; a trained perceptron needs it no more (`exactrank.models.deep`).
 """
 
 import json
@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactrank._support.numerics import log1p
+from exactrank._support.settings import SOME, VALID, Range, setting
 from exactrank.data.frame import library
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError, SettingError
+from exactrank.learning.training.combinators import seen
+from exactrank.learning.training.judge import Judge, Task
+from exactrank.learning.training.progress import Trained
+from exactrank.learning.training.run import Recorder, Run
 from exactrank.measures.base import Measure
-from exactrank.numerics import log1p
+from exactrank.models.base import Scorer
+from exactrank.models.deep import MODULE, Deep, Net, Tensors, Transform
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.lambda_function import LambdaFunction
 from exactrank.rankers.takes import Takes
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.deep import MODULE, Deep, Net, Tensors, Transform
-from exactrank.settings import SOME, VALID, Range, setting
-from exactrank.training.combinators import seen
-from exactrank.training.judge import Judge, Task
-from exactrank.training.progress import Trained
-from exactrank.training.run import Recorder, Run
 
 if TYPE_CHECKING:
     from exactrank.torch.epochs import ModuleProblem

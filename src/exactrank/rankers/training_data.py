@@ -26,27 +26,27 @@ import numpy.typing as npt
 from xxhash import xxh3_128_hexdigest
 
 from exactrank import _core
-from exactrank.arrays import Matrix, PerDocument, Rows, Table
+from exactrank._support.arrays import Matrix, PerDocument, Rows, Table
+from exactrank._support.threads import thread_count
 from exactrank.data.alignment import aligned
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.dataset import Dataset, EachBlock, EachPart, Part
+from exactrank.data.extra_columns import kept_in_all, kept_rows
 from exactrank.data.folds import deal_folds
+from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.frame import table_of
-from exactrank.data.given import check_numbers
+from exactrank.data.global_facts import Whole
 from exactrank.data.immutable import sealed
-from exactrank.data.kept import kept_in_all, kept_rows
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
 from exactrank.data.preferences import joined_preferences
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.room import numbers_taken, room, room_aside, rows_taken
-from exactrank.data.text_column import TextColumn
-from exactrank.data.whole import Whole
+from exactrank.data.scratch_arrays import numbers_taken, room, room_aside, rows_taken
+from exactrank.data.validation import check_numbers
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
-from exactrank.scorers.base import Scorer
-from exactrank.scorers.missing import PerFeature, TreeMissing, fill_in, mean_values, refuse_holes, sorted_sums, stand_ins
-from exactrank.threads import thread_count
+from exactrank.models.base import Scorer
+from exactrank.models.missing import PerFeature, TreeMissing, fill_in, mean_values, refuse_holes, sorted_sums, stand_ins
 
 LARGEST_GRADE = 2.0**53
 QID = "qid"  #: the column of a frame that holds query ids, as XGBoost's ranker takes it

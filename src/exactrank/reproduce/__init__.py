@@ -6,7 +6,7 @@ figure, what was published, what was found, and whether the published finding ho
 
 from typing import TYPE_CHECKING
 
-from exactrank.registry import Registry
+from exactrank._support.registry import Registry
 
 if TYPE_CHECKING:
     from exactrank.reproduce.experiment import Experiment

@@ -21,8 +21,8 @@ from functools import cached_property
 
 import numpy as np
 
-from exactrank import numerics
-from exactrank.arrays import Matrix, PerDocument
+from exactrank._support import numerics
+from exactrank._support.arrays import Matrix, PerDocument
 from exactrank.data.folds import Fold, deal_folds
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.synthetic import SAMPLE, CubicPolynomial

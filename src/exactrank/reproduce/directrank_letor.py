@@ -23,13 +23,13 @@ from functools import cached_property
 import numpy as np
 
 from exactrank import SVMMAP, AdaRank, DirectRank, Fold, ListNet, RankBoost, RankSVM, SmoothRank, parse_measure
+from exactrank._support.tables import Cell, Table
 from exactrank.compare.statistics.pairs import winning_numbers
 from exactrank.rankers.base import Ranker
 from exactrank.reproduce.artificial import five_splits
 from exactrank.reproduce.directrank_linear import OURS
 from exactrank.reproduce.experiment import RANKS, OnFolds, Piece, Tell, Values, chosen, judged
 from exactrank.reproduce.finding import Inequality, Panel, curves
-from exactrank.table import Cell, Table
 
 NDCG, MAP = parse_measure("nDCG@5", "letor"), parse_measure("AP", "letor")
 JUDGED = tuple(parse_measure(f"nDCG@{k}", "letor") for k in RANKS)

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from exactrank import AdaRank, CoordinateAscent, DirectRank, Fold, LambdaRank, RankBoost, RankCosine, StructuredRank
-from exactrank.arrays import PerQuery
+from exactrank._support.arrays import PerQuery
+from exactrank._support.tables import Cell, Table
 from exactrank.rankers.base import Ranker
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.experiment import MICROSOFT, SIZES, YAHOO, AsYahooAndMicrosoft, OnFolds, Piece, Tell, fitted, judged, signed_rank
 from exactrank.reproduce.finding import Curve, Inequality, Panel, curves
-from exactrank.table import Cell, Table
 
 OURS, BAGS = "DirectRank", "DirectRank, 20 bags"
 CUT, LEVEL, FASTER, CLIMBER = f"{OURS}@10", "LambdaRank", "SmoothGrad", "coordinate ascent"

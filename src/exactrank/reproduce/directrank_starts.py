@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactrank import DirectRank, RankingData
+from exactrank._support.tables import Table
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.directrank_linear import MEASURE
 from exactrank.reproduce.experiment import MICROSOFT, SIZES, YAHOO, AsYahooAndMicrosoft, Piece, Tell, fitted
 from exactrank.reproduce.finding import Inequality, Panel, curves
-from exactrank.table import Table
 
 STABLE = 0.01  #: of (1)
 FEWER = 10  #: times fewer queries

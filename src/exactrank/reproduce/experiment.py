@@ -13,15 +13,15 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from exactrank import NDCG, Fold, LambdaRank, Measure, RankingData, evaluate, read_folds
-from exactrank.arrays import PerQuery
+from exactrank._support.arrays import PerQuery
+from exactrank._support.tables import Table
 from exactrank.compare.statistics.paired import counted, signed_ranks, wilcoxon
 from exactrank.data.synthetic import CubicPolynomial
+from exactrank.learning.training.progress import Listener
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.reproduce.artificial import PermutedPolynomial, Sizes, correlated, three_parts
 from exactrank.reproduce.finding import Finding, Inequality, Panel
-from exactrank.table import Table
-from exactrank.training.progress import Listener
 
 YAHOO, MICROSOFT = "as Yahoo", "as Microsoft"
 SIZES: dict[str, Any] = {"yahoo": (19_944, 2_994, 6_983), "microsoft": (18_919, 6_306, 6_306)}  #: of the sets themselves

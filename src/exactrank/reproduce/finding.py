@@ -14,9 +14,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from exactrank.files import made_folder, whole_files
-from exactrank.pictures import check_picture
-from exactrank.table import Table
+from exactrank._support.files import made_folder, whole_files
+from exactrank._support.pictures import check_picture
+from exactrank._support.tables import Table
 
 SUFFIXES = (".md", ".json", ".png")
 ACROSS = 3  #: panels in a row

@@ -15,7 +15,7 @@ Tables 1 and 2 list the documents after the first three in no order: where one o
 that goes out.
 
 On HP2003 and HP2004, whose queries have about 1,000 documents, they counted the points where the first 5 documents change along the
-weight of the first feature, with the first m documents of each query (Table 12; `exactrank.probe.jumping_points`). From m = 50 to 1,000
+weight of the first feature, with the first m documents of each query (Table 12; `exactrank.inspect.jumping_points`). From m = 50 to 1,000
 
     the mean number rises by less than a factor of 2,    and from 500 to 1,000 by less than 1/10                (2)
 
@@ -31,11 +31,11 @@ from itertools import zip_longest
 import numpy as np
 
 from exactrank import DataError, RankingData, StepFunction, jumping_points, line_search, parse_measure, profile
-from exactrank.numerics import matmul, standard_normal
+from exactrank._support.numerics import matmul, standard_normal
+from exactrank._support.tables import Cell, Table
 from exactrank.reproduce.artificial import correlated
 from exactrank.reproduce.experiment import Experiment, OnFolds, Piece, Tell
 from exactrank.reproduce.finding import Inequality, Panel, curves
-from exactrank.table import Cell, Table
 
 K = 3
 MEASURE = parse_measure(f"nDCG@{K}", "letor")

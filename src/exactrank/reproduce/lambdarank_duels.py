@@ -18,12 +18,12 @@ from functools import cached_property
 import numpy as np
 
 from exactrank import Fold, LambdaRank, RankNet
+from exactrank._support.tables import Table
 from exactrank.measures.evaluate import bootstrap_intervals
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.reproduce.artificial import Sizes, correlated, five_splits
 from exactrank.reproduce.experiment import MEASURES, NETS_MEASURES, RANKS, OnFolds, Piece, Tell, Values, WithNets, judged, net
 from exactrank.reproduce.finding import Curve, Inequality, Panel
-from exactrank.table import Table
 
 RIVALS: tuple[type[GradientRanker], ...] = (LambdaRank, RankNet)
 SPARSE = 1e-5, 1e-4, 1e-3, 1e-2  #: learning rates

@@ -19,15 +19,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactrank import Lambdas, RankingData, parse_measure
+from exactrank._support.numerics import dot, log
+from exactrank._support.tables import Table
 from exactrank.data.dataset import Part
-from exactrank.numerics import dot, log
-from exactrank.objectives.measured import Measured
-from exactrank.objectives.parametric import Numbers, Parametric
-from exactrank.optimizers.base import Theta
+from exactrank.learning.objectives.measured import Measured
+from exactrank.learning.objectives.parametric import Numbers, Parametric
+from exactrank.learning.optimizers.base import Theta
+from exactrank.models.architecture import form_of
 from exactrank.reproduce.experiment import Experiment, Piece, Tell, net
 from exactrank.reproduce.finding import Curve, Inequality, Panel, curves
-from exactrank.scorers.architecture import form_of
-from exactrank.table import Table
 
 V1, V2 = "V1, by pairs", "V2, by documents"
 BETWEEN = 1.5  #: a slope below this is nearer to 1 than to 2

@@ -1,7 +1,7 @@
 """How nDCG changes around a trained LambdaRank net (Yue & Burges 2007, sections 5.3 and 5.4).
 
 Single weights move by up to 100% of their values, on samples of the training queries: the five most influential weights of a linear
-net, and those from the hidden units to the output of a two-layer one (`exactrank.probe.smoothness`, which has the exact
+net, and those from the hidden units to the output of a two-layer one (`exactrank.inspect.smoothness`, which has the exact
 curves; Figures 2 and 3). With v the successive values of a curve, on a grid of steps of 2%, its roughness is how far it goes up and
 down beyond what a single hill of its height would,
 
@@ -27,7 +27,7 @@ Whether a linear net is at a local optimum of NDCG has an exact answer: with all
 
     gain_j = largest nDCG for any value of weight j - nDCG of the net                                           (4)
 
-is computed without sampling (`exactrank.probe.optimality`), on the training queries. "Very closely" is checked as
+is computed without sampling (`exactrank.inspect.optimality`), on the training queries. "Very closely" is checked as
 
     largest gain_j < 1/1000 for LambdaRank,    and below that of RankNet                                        (5)
 
@@ -41,13 +41,13 @@ from itertools import pairwise
 import numpy as np
 
 from exactrank import LambdaRank, Measure, Smoothness, optimality, smoothness
-from exactrank.objectives.step_function import SAME_VALUE, Floats
-from exactrank.probe.smoothness import Roughness, WeightCurve
+from exactrank._support.tables import Cell, Table
+from exactrank.inspect.smoothness import Roughness, WeightCurve
+from exactrank.learning.objectives.step_function import SAME_VALUE, Floats
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.experiment import NETS_NDCG, Piece, Tell, WithNets, net
 from exactrank.reproduce.finding import Inequality, Panel, curves
 from exactrank.reproduce.lambdarank_duels import RIVALS
-from exactrank.table import Cell, Table
 
 MOST = 5  #: weights of a linear net
 NEAR = 0.1  #: of (2) and (3)

@@ -30,15 +30,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from exactrank import DataError, Lambdas, LinearModel, RankingData, SPSARank
-from exactrank.numerics import log, power
-from exactrank.objectives.parametric import Parametric
-from exactrank.optimizers.approximation import FDSA, SPSA, StochasticApproximation
-from exactrank.optimizers.base import Theta
+from exactrank._support.numerics import log, power
+from exactrank._support.tables import Cell, Table
+from exactrank.learning.objectives.parametric import Parametric
+from exactrank.learning.optimizers.approximation import FDSA, SPSA, StochasticApproximation
+from exactrank.learning.optimizers.base import Theta
 from exactrank.reproduce.artificial import PermutedPolynomial, Sizes, correlated
 from exactrank.reproduce.experiment import NETS_MEASURES, Experiment, Piece, Tell, Values, WithNets, chosen
 from exactrank.reproduce.finding import Curve, Inequality, Panel, curves
 from exactrank.reproduce.lambdarank_duels import RIVALS
-from exactrank.table import Cell, Table
 
 SPSA_4, ESTIMATES = "SPSA:4", 4  #: and how many values one step takes
 METHODS: Mapping[str, StochasticApproximation] = {"SPSA:2": SPSA(2), SPSA_4: SPSA(4), "SPSA:8": SPSA(8), "FDSA": FDSA()}

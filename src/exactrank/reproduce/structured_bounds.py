@@ -30,18 +30,18 @@ from typing import Any, get_args
 import numpy as np
 
 from exactrank import NDCG, Fold, RankBoost, RankingData, RankSVM, Structured, StructuredRank, evaluate, separate
-from exactrank.arrays import PerDocument
-from exactrank.numerics import power
-from exactrank.objectives.structured import Bound
-from exactrank.optimizers.base import Duality
+from exactrank._support.arrays import PerDocument
+from exactrank._support.numerics import power
+from exactrank._support.tables import Cell, Table
+from exactrank.learning.objectives.structured import Bound
+from exactrank.learning.optimizers.base import Duality
+from exactrank.learning.training.progress import Progress
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.structuredrank import Solver
 from exactrank.reproduce.artificial import SPLITS, correlated, five_splits
 from exactrank.reproduce.experiment import Experiment, OnFolds, Piece, Tell, Values, fitted, judged, signed_rank
 from exactrank.reproduce.finding import Curve, Inequality, Panel, curves
 from exactrank.reproduce.structured_ndcg import regression
-from exactrank.table import Cell, Table
-from exactrank.training.progress import Progress
 
 MEASURE = NDCG(k=10)
 BOUNDS: tuple[Bound, ...] = ("convex", "ramp")

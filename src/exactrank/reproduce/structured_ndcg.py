@@ -21,11 +21,11 @@ from typing import Literal
 import numpy as np
 
 from exactrank import Fold, RankSVM, Ridge, StructuredRank
+from exactrank._support.tables import Cell, Table
 from exactrank.rankers.base import Ranker
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.experiment import MEASURES, RANKS, OnFolds, Piece, Tell, Values, chosen, fitted, judged, signed_rank
 from exactrank.reproduce.finding import Inequality, Panel, curves
-from exactrank.table import Cell, Table
 
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 SIGNIFICANT = 0.05

@@ -20,11 +20,11 @@ from typing import Any, cast
 import numpy as np
 
 from exactrank import MART, DirectRankTrees, Fold, LambdaMART, TreeEnsemble
+from exactrank._support.tables import Cell, Table
 from exactrank.rankers.boosted import BoostedRanker
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.experiment import MICROSOFT, SIZES, YAHOO, AsYahooAndMicrosoft, Piece, Tell, Values, fitted, judged, signed_rank
 from exactrank.reproduce.finding import Inequality, Panel, curves
-from exactrank.table import Cell, Table
 
 MEASURES = ("nDCG@1", "nDCG@10")
 LOW, HIGH = 0.1, 0.5

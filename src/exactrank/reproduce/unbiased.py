@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from exactrank import DCG, DirectRank, LambdaMART, RankingData, simulate_clicks
+from exactrank._support.tables import Table
 from exactrank.rankers.base import Ranker
 from exactrank.reproduce.experiment import Experiment, Piece, Tell, fitted
 from exactrank.reproduce.finding import Inequality, Panel, curves
-from exactrank.table import Table
 
 MEASURE = DCG(gain="linear", k=10)
 RECOVERED = 0.95  #: of (1)

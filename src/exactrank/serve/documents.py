@@ -21,10 +21,10 @@ import numpy.typing as npt
 import orjson
 
 from exactrank import _core
+from exactrank._support.text import encoded
 from exactrank.data.alignment import first_repeated, listed
 from exactrank.errors import ExactRankError
-from exactrank.scorers.base import Scorer
-from exactrank.text import encoded
+from exactrank.models.base import Scorer
 
 Doubles = npt.NDArray[np.float64]
 Unknown = Literal["refuse", "ignore"]  #: what to do with features that a model does not have

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from exactrank._support.error_text import reason_of
+from exactrank._support.text import encoded
 from exactrank.errors import DataError
 from exactrank.loading import load
-from exactrank.reasons import reason_of
-from exactrank.scorers.model import Model
-from exactrank.text import encoded
+from exactrank.models.model import Model
 
 log = logging.getLogger(__name__)
 Stamp = tuple[int, int, int] | None  #: a file's inode, size and time of last change; None if there is no file

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from exactrank.scorers.base import Scorer
+from exactrank.models.base import Scorer
 
 MAX_EXAMPLE_FEATURES = 20  #: for a model with more features there are no examples
 #: The value of a feature.

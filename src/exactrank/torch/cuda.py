@@ -15,9 +15,9 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.gpu.device import cuda, memory_for
 from exactrank.gpu.lists import Lists
 from exactrank.gpu.measures import MeasureOnGpu, supports
+from exactrank.learning.objectives import on_gpu
+from exactrank.learning.objectives.score_space import Objective
 from exactrank.measures.base import Measure
-from exactrank.objectives import on_gpu
-from exactrank.objectives.score_space import Objective
 from exactrank.torch.groups import Grouped
 
 #: The call of an objective at which its kernels are recorded, to be replayed from then on.

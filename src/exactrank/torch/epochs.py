@@ -23,13 +23,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from exactrank.arrays import PerDocument
+from exactrank._support.arrays import PerDocument
+from exactrank._support.serialize import storable
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError, SettingError
-from exactrank.objectives.score_space import Objective
-from exactrank.optimizers.base import Draws, State, drawing_from, draws_of
-from exactrank.scorers.deep import EPSILON, Net, Tensors, flat_scores, fresh_module
-from exactrank.stored import storable
+from exactrank.learning.objectives.score_space import Objective
+from exactrank.learning.optimizers.base import Draws, State, drawing_from, draws_of
+from exactrank.models.deep import EPSILON, Net, Tensors, flat_scores, fresh_module
 from exactrank.torch.loss import RankingLoss
 
 ROWS = 1 << 16  #: rows that are scored at a time

@@ -7,7 +7,7 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from exactrank.data.given import check_numbers
+from exactrank.data.validation import check_numbers
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import means_over_queries, values_of

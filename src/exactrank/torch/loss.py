@@ -5,8 +5,8 @@
 The gradient is minus the slope that `exactrank.slopes` returns: exact, whether or not there is a function whose slope it is. A batch whose
 weights are all 0 has loss 0 and gradient 0, since other batches of the data may have weights. For `Lambdas` the loss is minus the measure
 itself. Lists have any length, and nothing is padded. Under ``torch.compile`` the loss is one PyTorch operator (``exactrank::ranking``),
-which keeps the model in one graph. Scores on a GPU stay there if the GPU knows the objective (`exactrank.objectives.on_gpu`); otherwise
-they are copied to the processor, and their slopes back.
+which keeps the model in one graph. Scores on a GPU stay there if the GPU knows the objective (`exactrank.learning.objectives.on_gpu`);
+otherwise they are copied to the processor, and their slopes back.
 """
 
 import atexit
@@ -20,12 +20,12 @@ import torch
 from torch import Tensor
 
 from exactrank import _core
+from exactrank._support.threads import thread_count
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError, SettingError
+from exactrank.learning.objectives import on_gpu
+from exactrank.learning.objectives.score_space import Objective, Sampled
 from exactrank.measures.base import Measure
-from exactrank.objectives import on_gpu
-from exactrank.objectives.score_space import Objective, Sampled
-from exactrank.threads import thread_count
 from exactrank.torch.groups import Grouped, Grouping, TensorCache, checked_groups, data_of, group, number_of_queries
 
 Reduction = Literal["mean", "sum", "none"]

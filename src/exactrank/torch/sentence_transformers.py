@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from exactrank.errors import DataError, IncompatibleError
+from exactrank.learning.objectives.score_space import Objective
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
-from exactrank.objectives.score_space import Objective
 from exactrank.torch.loss import RankingLoss
 
 

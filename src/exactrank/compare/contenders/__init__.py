@@ -12,19 +12,19 @@ from typing import Any
 
 from sklearn.base import clone
 
-from exactrank.arguments import checked_list
+from exactrank._support.arguments import checked_list
+from exactrank._support.error_text import reason_of
+from exactrank._support.registry import Registry, imported
+from exactrank._support.text import did_you_mean
 from exactrank.compare.contender import Contender
 from exactrank.compare.contenders.estimator import EstimatorContender
 from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.errors import DataError, ExactRankError
-from exactrank.estimators.adapter import is_estimator, missing_method
-from exactrank.estimators.notation import name_of
+from exactrank.models.estimators.adapter import is_estimator, missing_method
+from exactrank.models.estimators.notation import name_of
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.notation import Method, parse_method
-from exactrank.reasons import reason_of
-from exactrank.registry import Registry, imported
-from exactrank.text import did_you_mean
 
 #: Where each peer is, by its name in the notation; imported when asked for.
 CONTENDERS: Registry[type] = Registry("method", {

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from exactrank._support.settings import Range, Space
 from exactrank.compare.contender import ContenderTask
 from exactrank.compare.contenders.peer import Peer, PeerJudge, Trained
-from exactrank.estimators.adapter import document_weights, query_numbers
-from exactrank.settings import Range, Space
+from exactrank.models.estimators.adapter import document_weights, query_numbers
 
 
 class CatBoost(Peer):

@@ -1,4 +1,4 @@
-"""Estimators of other libraries as contenders; `exactrank.estimators` fits them to queries and scores with them."""
+"""Estimators of other libraries as contenders; `exactrank.models.estimators` fits them to queries and scores with them."""
 
 import inspect
 from collections.abc import Mapping
@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from exactrank.arrays import PerDocument
+from exactrank._support.arrays import PerDocument
 from exactrank.compare.contender import Contender, ContenderTask, Fitted
 from exactrank.compare.results import FeatureWeights, Point
 from exactrank.data.alignment import aligned
 from exactrank.data.levels import Levels
 from exactrank.data.ranking_data import RankingData
-from exactrank.estimators.adapter import Scoring, Writing, fit_to_queries, params_of, scoring, writing
-from exactrank.estimators.identity import identity
-from exactrank.estimators.notation import call_of
-from exactrank.scorers.model import plain
+from exactrank.models.estimators.adapter import Scoring, Writing, fit_to_queries, params_of, scoring, writing
+from exactrank.models.estimators.identity import identity
+from exactrank.models.estimators.notation import call_of
+from exactrank.models.model import plain
 
 
 @dataclass(frozen=True, repr=False, eq=False)

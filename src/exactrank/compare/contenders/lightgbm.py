@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from exactrank._support.settings import Range, Space
 from exactrank.compare.contender import ContenderTask
 from exactrank.compare.contenders.peer import Peer, PeerJudge, Trained, linear_gain
-from exactrank.estimators.adapter import document_weights
-from exactrank.estimators.model import from_estimator
-from exactrank.settings import Range, Space
+from exactrank.models.estimators.adapter import document_weights
+from exactrank.models.estimators.model import from_estimator
 
 #: What is not for users to set.
 FIXED = {"metric": "none", "bagging_freq": 1, "deterministic": True, "force_row_wise": True, "verbosity": -1}

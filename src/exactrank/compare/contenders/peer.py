@@ -17,18 +17,18 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from exactrank._support.settings import Space
+from exactrank._support.text import did_you_mean, written
 from exactrank.compare.contender import Contender, ContenderTask, Fitted, TrainingCurve
 from exactrank.compare.contenders.estimator import FittedEstimator
 from exactrank.compare.contenders.ranker import shares
 from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
-from exactrank.estimators.adapter import Scoring, check_no_pairs, refuse_categories, writing
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.measures.ties import worst_tie_order
-from exactrank.settings import Space
-from exactrank.text import did_you_mean, written
+from exactrank.models.estimators.adapter import Scoring, check_no_pairs, refuse_categories, writing
 
 #: Names that all three take for features.
 _PLAIN = re.compile(r"[\w.-]+")

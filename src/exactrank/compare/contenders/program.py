@@ -22,16 +22,16 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, Any, cast
 
-from exactrank.arrays import PerDocument
+from exactrank._support.arrays import PerDocument
+from exactrank._support.error_text import LONGEST
+from exactrank._support.files import scratch_folder
 from exactrank.compare.contender import Contender, ContenderTask, Fitted
 from exactrank.compare.contenders.scores import GivenScores, check_scores_file
 from exactrank.compare.workers import tie_to_parent
-from exactrank.data.formats import write
+from exactrank.data.files import write
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.scores import read_scores
 from exactrank.errors import DataError
-from exactrank.files import scratch_folder
-from exactrank.reasons import LONGEST
 
 #: How many of the last lines of a failed program are shown.
 LAST_LINES = 5

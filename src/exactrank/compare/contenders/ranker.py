@@ -17,22 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from exactrank.arrays import PerDocument
+from exactrank._support.arrays import PerDocument
+from exactrank._support.settings import Space
+from exactrank._support.text import written
 from exactrank.compare.contender import Contender, ContenderTask, TrainingCurve
 from exactrank.compare.results import FeatureWeights, Point
 from exactrank.data.ranking_data import RankingData, moments
 from exactrank.errors import IncompatibleError
-from exactrank.estimators.identity import identity
+from exactrank.learning.training.progress import Progress
 from exactrank.measures.parse import parse_measure
+from exactrank.models.estimators.identity import identity
+from exactrank.models.linear import Linear
+from exactrank.models.missing import PerFeature, filled
+from exactrank.models.model import plain
+from exactrank.models.thresholds import Thresholds
+from exactrank.models.tree_ensemble import TreeEnsemble
 from exactrank.rankers.base import Ranker
-from exactrank.scorers.linear import Linear
-from exactrank.scorers.missing import PerFeature, filled
-from exactrank.scorers.model import plain
-from exactrank.scorers.thresholds import Thresholds
-from exactrank.scorers.tree_ensemble import TreeEnsemble
-from exactrank.settings import Space
-from exactrank.text import written
-from exactrank.training.progress import Progress
 
 #: The measure that rankers have by default; one that has another is made for that.
 COMMON = "nDCG@10"

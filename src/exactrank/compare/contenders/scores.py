@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from exactrank.arrays import PerDocument
+from exactrank._support.arrays import PerDocument
+from exactrank._support.files import nothing_at, open_bytes
 from exactrank.compare.contender import Contender, ContenderTask, Fitted
 from exactrank.compare.results import FeatureWeights, Point
+from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.scores import read_scores
-from exactrank.data.text_column import TextColumn
 from exactrank.errors import DataError
-from exactrank.files import nothing_at, open_bytes
 
 #: The largest file of scores, in bytes: a fixed part, and a part per document.
 LARGEST, LARGEST_LINE = 16 << 20, 1 << 10

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arrays import Matrix
+from exactrank._support.arrays import Matrix
+from exactrank._support.settings import Range, Space
 from exactrank.compare.contender import ContenderTask
 from exactrank.compare.contenders.peer import Peer, PeerJudge, Trained, linear_gain
-from exactrank.settings import Range, Space
 
 #: What is not for users to set.
 FIXED = {"disable_default_eval_metric": True, "tree_method": "hist", "verbosity": 0}

@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from exactrank._support.text import written
 from exactrank.compare.page.charts import bar_chart
 from exactrank.compare.page.equations import equations, policies, symbols
 from exactrank.compare.page.table import NONE, Cell, Column, ReportTable, number, plain, words
@@ -15,7 +16,6 @@ from exactrank.compare.results import DataSummary, Fit
 from exactrank.errors import MeasureError
 from exactrank.measures import Measure
 from exactrank.measures.parse import parse_measure
-from exactrank.text import written
 
 GRADES = 12  #: that have a bar of their own
 

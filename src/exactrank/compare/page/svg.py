@@ -23,9 +23,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from exactrank import numerics
+from exactrank._support import numerics
+from exactrank._support.text import printable
 from exactrank.compare.page.table import MINUS
-from exactrank.text import printable
 
 Span = tuple[float, float]  #: the ends of a scale
 Point = tuple[float, float]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from exactrank.arrays import PerQuery
+from exactrank._support.arrays import PerQuery
 from exactrank.compare.page.svg import SPAN, Span, chart, element, framed, stretched, whole
 from exactrank.compare.standings import Shared
 from exactrank.compare.statistics.pairs import Pair

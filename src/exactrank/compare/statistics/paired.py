@@ -28,8 +28,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from exactrank.arrays import PerQuery
-from exactrank.distributions import two_sided_normal, two_sided_t
+from exactrank._support.arrays import PerQuery
+from exactrank._support.distributions import two_sided_normal, two_sided_t
 from exactrank.errors import DataError
 
 #: Sizes are compared in units of the largest difference divided by this.

@@ -24,7 +24,7 @@ from string import ascii_lowercase
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.arrays import PerQuery
+from exactrank._support.arrays import PerQuery
 from exactrank.compare.statistics.paired import TESTS, cohens_d, randomisation, rank_biserial, wins_ties_losses
 from exactrank.errors import DataError
 from exactrank.measures.evaluate import bootstrap_intervals

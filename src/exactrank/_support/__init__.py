@@ -1,0 +1,1 @@
+"""Foundations that know nothing of ranking: files, numbers, text, settings, tables and pictures."""

@@ -1,0 +1,113 @@
+"""How far the weights found can be from the best there are: branch and bound over triangles of weights.
+
+A measure of the positional family, sum_r u_r d_r with falling discounts d, has an upper bound over a whole triangle of weights.
+Scores are linear in the weights, so document j is above document i in all of the triangle if it is at its three
+corners. A document's *best rank* is 1 + the number of documents certainly above it. With the usefulness levels
+u_(1) > u_(2) > ... > u_(L) > u_(L+1) = 0,
+
+    sum_r u_r d_r = sum_l (u_(l) - u_(l+1)) sum_{documents with u >= u_(l)} d(rank)                             (1)
+
+and each inner sum is at most what it is when those documents, in order of best rank, take rank
+
+    r_m = max(best rank_m, r_{m-1} + 1),                                                                        (2)
+
+the earliest that no two share. The bound falls as triangles get smaller: where every order is certain it is the value.
+The triangle with the largest bound is halved, again and again; that largest bound is at every moment an upper bound of the
+measure over all weights.
+"""
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from exactrank import _core
+from exactrank._support.threads import thread_count
+from exactrank.fusion.problem import Cell, FusionProblem, Weights, all_weights, halves, weighted_sum
+from exactrank.fusion.search import ascended
+from exactrank.measures.bound import mean_over_queries
+from exactrank.measures.families import Positional
+
+DOCUMENTS = 200_000_000  #: to look at, over all triangles
+LEAST_CELLS, MOST_CELLS = 50, 20_000
+IN_CACHE = 1 << 13  #: documents
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The measure is nowhere above ``upper``; ``lower`` is what was found."""
+
+    lower: float
+    upper: float
+    cells: int  #: how many triangles were looked at
+
+    @property
+    def gap(self) -> float:
+        """What the best weights can gain at most."""
+        return self.upper - self.lower
+
+
+def certifiable(problem: FusionProblem) -> bool:
+    """Does the bound hold for this measure? Rounding to single precision (ties='docid') could reverse a certain order."""
+    measure = problem.measure
+    if not isinstance(measure, Positional) or measure.normaliser == "mean_ideal" or measure.ties == "docid":
+        return False
+    discounts, useful = measure.discounts(min(measure.cutoff, problem.data.longest)), measure.usefulness(problem.data.y)
+    return bool(np.all(np.diff(discounts) <= 0) and np.all(discounts >= 0) and np.all(useful >= 0))
+
+
+def certified(problem: FusionProblem, weights: Weights, *, tolerance: float, cells: int | None = None) -> tuple[Weights, Certificate]:
+    """The weights, or better ones met on the way, and how far they can be from the best.
+
+    It stops after ``cells`` triangles, by default as many as take a few seconds, given the number of documents that matter.
+    """
+    most = int(np.clip(DOCUMENTS // max(1, problem.data.n_documents), LEAST_CELLS, MOST_CELLS)) if cells is None else cells
+    bound, even = upper_bound(problem), problem.data.weights
+    best, value = weights, problem.value(weights, even)
+    # The largest bound comes first; of equal ones, the triangle that was met first.
+    queue = [(-bound(triangle), number, triangle) for number, triangle in enumerate(all_weights(3, problem.nonnegative))]
+    heapq.heapify(queue)
+    seen = len(queue)
+    while -queue[0][0] - value > tolerance and seen < most:
+        triangle = heapq.heappop(queue)[2]
+        centre = triangle.mean(axis=0)
+        if problem.value(centre, even) > value:
+            best = ascended(problem, centre, even)
+            value = problem.value(best, even)
+        for half in halves(triangle):
+            heapq.heappush(queue, (-bound(half), seen, half))
+            seen += 1
+    return best, Certificate(value, max(value, -queue[0][0]), seen)
+
+
+def upper_bound(problem: FusionProblem) -> Callable[[Cell], float]:
+    """An upper bound on the mean of the measure over a triangle of weights."""
+    measure, indptr, rows = problem.measure, problem.data.indptr, np.flatnonzero(problem.ranked)
+    if not isinstance(measure, Positional):
+        raise TypeError(f"{measure} is not positional")
+    useful, discounts = measure.usefulness(problem.data.y), measure.discounts(min(measure.cutoff, problem.data.longest))
+    ideal_value = replace(measure, ties="input").on(problem.data, threads=problem.threads).values(useful)  # NaN: skipped
+    # The largest sum (1) that any order of a query has.
+    at = np.flatnonzero(useful > 0)
+    query = np.searchsorted(indptr, at, "right") - 1
+    order = np.lexsort((-useful[at], query))
+    at, query = at[order], query[order]
+    counts = np.bincount(query, minlength=len(indptr) - 1)
+    rank = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
+    seen = rank < len(discounts)
+    ideal_sum = np.bincount(query[seen], useful[at[seen]] * discounts[rank[seen]], minlength=len(indptr) - 1).astype(np.float64)
+
+    values, useful, indptr = problem.values[:, rows], useful[rows], np.searchsorted(rows, indptr)
+    at_corners = np.empty((3, len(rows)))  # made once, since fresh memory is slow
+
+    def over(triangle: Cell) -> float:
+        for first in range(0, len(rows), IN_CACHE):
+            some = np.s_[:, first : first + IN_CACHE]
+            for scores, corner in zip(at_corners[some], triangle, strict=True):
+                scores[:] = weighted_sum(corner, values[some])
+        sums = _core.optimistic(at_corners, indptr, useful, discounts, thread_count(problem.threads))
+        share = np.divide(sums, ideal_sum, out=np.ones_like(sums), where=ideal_sum > 0)
+        return mean_over_queries(share * ideal_value, problem.data.weights)
+
+    return over

@@ -1,0 +1,301 @@
+"""Two measures at once: the exact trade-off along a ray, and the Pareto front of the weights of a fusion or a linear model.
+
+Along a line of weights both measures are step functions of the same alpha (`exactrank.learning.objectives.profile`), so all pairs of values
+that occur there are known,
+
+    { (f(alpha), g(alpha)) },    one pair per interval between the breakpoints of both                          (1)
+
+and the front of these is exact. Two systems have only one line, or the four sides of a square where weights may be negative: the
+front is complete. Beyond that lines are searched: from the best weights for f alone, f is maximised by exact steps, one weight at a time,
+
+    subject to g >= c,    for rising c up to the best g that was found                                          (2)
+
+and every interval of every line searched may enter the front. So each of its points is exact, and no point of those lines is better;
+whether other weights have something better is not proven.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank._support.arguments import check_count
+from exactrank._support.arrays import Floats
+from exactrank.data.ranking_data import RankingData, check_data
+from exactrank.errors import IncompatibleError, MeasureError
+from exactrank.fusion.contenders import check_systems, problem_of, regraded
+from exactrank.fusion.front import ParetoFront, undominated
+from exactrank.fusion.problem import FusionProblem, Weights, all_weights
+from exactrank.fusion.search import ascended, coordinate, tuned
+from exactrank.fusion.systems import select_systems
+from exactrank.inspect.probed import rows_for
+from exactrank.learning.objectives.constrained import constrained
+from exactrank.learning.objectives.linear_profile import LinearProfile, Place
+from exactrank.learning.objectives.profile import profile
+from exactrank.learning.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Interval, StepFunction, together
+from exactrank.learning.optimizers.coordinate import rescaled
+from exactrank.measures.base import Measure
+from exactrank.measures.goal import Constraint
+from exactrank.measures.parse import listed_measures, parse_measure
+from exactrank.models.linear import Linear
+from exactrank.models.model import Model
+
+ROUNDS = 20
+MOST_POINTS = 10_000  #: levels to search at, each by itself
+
+
+def tradeoff(
+    measures: Sequence[str | Measure],
+    data: RankingData,
+    scores: npt.ArrayLike,
+    direction: npt.ArrayLike,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    threads: int | None = None,
+) -> ParetoFront:
+    """The Pareto front of two measures at ``scores + alpha * direction``, for every alpha from ``low`` to ``high``: exact, (1).
+
+    >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], group=[2, 2], kept={"revenue": [1, 5, 0, 2]})
+    >>> front = tradeoff(["nDCG@1", "revenue@1"], data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0])
+    >>> front.values.tolist(), front.at(revenue=3).weights
+    ([[1.0, 1.5], [0.5, 3.5]], {'alpha': 4.0})
+    """
+    check_data(data)
+    named = two_measures(measures)
+    steps = [profile(each, data, scores, direction, low=low, high=high, threads=threads) for each in named.values()]
+    found = _Archive(1)
+    found.add(WeightLine(steps[0], steps[1], low, high, lambda interval: np.array([interval.middle()])))
+    return ParetoFront(named, ("alpha",), found.values, found.weights, complete=True)
+
+
+def pareto(
+    model: Any,
+    data: RankingData,
+    measures: Sequence[str | Measure],
+    *,
+    normalise: str = "min-max",
+    absent: str = "worst",
+    nonnegative: bool = True,
+    points: int = 10,
+    seed: int = 0,
+    threads: int | None = None,
+) -> ParetoFront:
+    """The Pareto front of two measures over the weights of systems or of a linear model.
+
+    ``model`` is a linear model (what [`xr.load`][exactrank.load] returns, or a ranker after ``fit``), or names the features of ``data``
+    that are systems to fuse; ``normalise``, ``absent`` and ``nonnegative`` are as in [`xr.fuse`][exactrank.fuse], and for systems
+    alone. For two systems the front is complete. For more weights it is the front of all lines that were searched, (2), for ``points``
+    levels of the second measure.
+
+    >>> X = [[3.0, 0.1], [2.0, 0.9], [1.0, 0.8], [9.0, 0.7], [8.0, 0.9], [1.0, 0.2]]
+    >>> data = RankingData.from_arrays(X, [0, 1, 0, 0, 1, 0], group=[3, 3], feature_names=["a", "b"], kept={"price": [9, 1, 5, 9, 2, 3]})
+    >>> pareto(["a", "b"], data, ["nDCG@1", "price@1"])
+    ParetoFront(3 points, complete: nDCG@1 1.0000 to 0.0000, price@1 1.5000 to 9.0000)
+    """
+    check_data(data)
+    named = two_measures(measures)
+    check_count("points", points, 0, MOST_POINTS)
+    first, second = named.values()
+    if isinstance(model, str) or (isinstance(model, Sequence) and all(isinstance(name, str) for name in model)):
+        systems = [model] if isinstance(model, str) else list(model)
+        fused = _Systems.of(data, systems, (first, second), normalise, absent, nonnegative, seed, threads)
+        found = _Archive(len(systems))
+        if len(systems) == 2:
+            for start, end in all_weights(2, nonnegative):
+                found.add(fused.line(start, end))
+        else:
+            _searched(fused, found, points, second)
+        return ParetoFront(named, tuple(systems), found.values, found.weights, complete=len(systems) == 2)
+    given = getattr(model, "model_", model)
+    if not isinstance(given, Model) or not isinstance(given.scorer, Linear):
+        kind = f"{given.scorer.kind} model" if isinstance(given, Model) else type(given).__name__
+        raise IncompatibleError(
+            f"a {kind} has no weights to trade off; give a linear model, or fuse its scores with another system's: systems=['a', 'b']"
+        )
+    linear = _Features(given.scorer, data, (first, second), threads)
+    found = _Archive(linear.count)
+    _searched(linear, found, points, second)
+    names = given.scorer.feature_names or tuple(f"x{j}" for j in range(linear.count))
+    return ParetoFront(named, names, found.values, found.weights, complete=False, start=linear.values(given.scorer.weights), model=given)
+
+
+def two_measures(measures: Sequence[str | Measure]) -> Mapping[str, Measure]:
+    """Both measures, by their names as given."""
+    listed = listed_measures(measures)
+    named = {str(each): parse_measure(each) for each in listed}
+    if len(listed) != 2 or len(set(named.values())) != 2:
+        raise MeasureError(
+            f"a trade-off is between two measures, got {', '.join(map(str, listed)) or 'none'}; give e.g. nDCG@10, revenue@10"
+        )
+    return named
+
+
+@dataclass(frozen=True, eq=False)
+class WeightLine:
+    """Both measures along a line of weights, between ``low`` and ``high``, and the weights to take in an interval of it."""
+
+    first: StepFunction
+    second: StepFunction
+    low: float
+    high: float
+    weights: Callable[[Interval], Weights]
+
+
+class _Archive:
+    """The front of all intervals seen so far, with weights that reach each."""
+
+    def __init__(self, count: int) -> None:
+        self.values, self.weights, self._width = np.empty((0, 2)), np.empty((0, count)), np.empty(0)
+
+    def add(self, line: WeightLine) -> None:
+        """All intervals of a line, except those that are no wider than a rounding error, unless there is no other."""
+        first, second = together([line.first, line.second])
+        inside = (first.breakpoints > line.low) & (first.breakpoints < line.high)
+        ends = np.concatenate([[line.low], first.breakpoints[inside], [line.high]])
+        at = np.append(np.flatnonzero(inside), np.flatnonzero(inside)[-1] + 1 if inside.any() else np.sum(first.breakpoints <= line.low))
+        width = np.diff(ends)
+        size = np.maximum(*(np.abs(np.where(np.isinf(end), 0.0, end)) for end in (ends[:-1], ends[1:])))
+        wide = width > LEAST_WIDTH * size
+        real = np.flatnonzero(wide) if wide.any() else np.arange(len(width))
+        values = np.stack([first.values[at[real]], second.values[at[real]]], axis=1)
+        widths = np.where(np.isinf(width[real]), 0.0, width[real])  # bounded ones first
+        old = len(self.values)
+        values, widths = np.concatenate([self.values, values]), np.concatenate([self._width, widths])
+        kept = undominated(values, widths)
+        weights = [
+            self.weights[i] if i < old else line.weights(Interval(ends[real[i - old]], ends[real[i - old] + 1], math.nan))
+            for i in kept.tolist()
+        ]
+        self.values, self.weights, self._width = values[kept], np.array(weights), widths[kept]
+
+
+class _Weighed(Protocol):
+    """Something with weights whose two measures are known along lines."""
+
+    def starts(self) -> tuple[Weights, Weights]:
+        """Weights to begin at: good by the first measure, and by the second."""
+
+    def values(self, weights: Weights) -> tuple[float, float]:
+        """Both measures."""
+
+    def lines(self, weights: Weights, j: int) -> Iterator[WeightLine]:
+        """The lines along which the weight of that number changes."""
+
+    @property
+    def count(self) -> int:
+        """How many weights there are."""
+
+
+def _searched(problem: _Weighed, found: _Archive, points: int, second: Measure) -> None:
+    """(2), with all lines put into ``found``."""
+    here, there = problem.starts()
+    weights, other_end = _climbed(problem, here, found, lambda line: line.first), _climbed(problem, there, found, lambda line: line.second)
+    low, high = problem.values(weights)[1], problem.values(other_end)[1]
+
+    def limited(level: float) -> Callable[[WeightLine], StepFunction]:
+        return lambda line: constrained(line.first, [(line.second, Constraint(second, ">=", level))])
+
+    for level in np.linspace(low, high, points + 2)[1:-1].tolist():
+        weights = _climbed(problem, weights, found, limited(level))
+    _climbed(problem, other_end, found, limited(high))
+
+
+def _climbed(problem: _Weighed, weights: Weights, found: _Archive, goal: Callable[[WeightLine], StepFunction]) -> Weights:
+    """Where exact coordinate ascent of ``goal`` ends."""
+    value = -math.inf
+    for _ in range(ROUNDS):
+        before = value
+        for j in range(problem.count):
+            for line in problem.lines(weights, j):
+                found.add(line)
+                best = goal(line).best(line.low, line.high)
+                if best.value > value + SAME_VALUE:
+                    weights, value = line.weights(best), best.value
+        if value <= before + SAME_VALUE:
+            break
+    return weights
+
+
+@dataclass(frozen=True, eq=False)
+class _Systems:
+    """The weights of a fusion."""
+
+    problems: tuple[FusionProblem, FusionProblem]
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        data: RankingData,
+        systems: Sequence[str],
+        measures: tuple[Measure, Measure],
+        normalise: str,
+        absent: str,
+        nonnegative: bool,
+        seed: int,
+        threads: int | None,
+    ) -> "_Systems":
+        """The systems' scores, made comparable, with each measure."""
+        problems = []
+        for measure in measures:
+            graded, plain = regraded(data, measure)
+            chosen = select_systems(graded, systems)
+            check_systems(chosen, 0)
+            problems.append(problem_of(chosen, plain, normalise, absent, nonnegative, threads))
+        return cls((problems[0], problems[1]), seed)
+
+    @property
+    def count(self) -> int:
+        return self.problems[0].systems
+
+    def starts(self) -> tuple[Weights, Weights]:
+        found = [ascended(each, tuned(each, [each.data.weights], self.seed)[0], each.data.weights) for each in self.problems]
+        return found[0], found[1]
+
+    def values(self, weights: Weights) -> tuple[float, float]:
+        first, second = (each.value(weights, each.data.weights) for each in self.problems)
+        return first, second
+
+    def line(self, start: Weights, end: Weights) -> WeightLine:
+        """Between two sets of weights."""
+        first, second = (each.sweep(start, end, each.data.weights) for each in self.problems)
+        return WeightLine(first.steps, second.steps, 0.0, 1.0, lambda interval: first.weights(interval.middle()))
+
+    def lines(self, weights: Weights, j: int) -> Iterator[WeightLine]:
+        for start, end in coordinate(self.problems[0], weights, j):
+            yield self.line(start, end)
+
+
+class _Features:
+    """The weights of a linear model."""
+
+    def __init__(self, scorer: Linear, data: RankingData, measures: tuple[Measure, Measure], threads: int | None) -> None:
+        rows = rows_for(scorer, data)
+        first = measures[0].over(rows, threads=threads)  # parts remember features, for both
+        self._profiles = [LinearProfile.of(replace(first, measure=measure)) for measure in measures]
+        self._start = rescaled(scorer.weights)
+        self._places: list[Place] = []
+        self.count = len(scorer.weights)
+
+    def starts(self) -> tuple[Weights, Weights]:
+        return self._start, self._start
+
+    def values(self, weights: Weights) -> tuple[float, float]:
+        first, second = (each.value(weights) for each in self._profiles)
+        return first, second
+
+    def lines(self, weights: Floats, j: int) -> Iterator[WeightLine]:
+        if not self._places or self._places[0].theta is not weights:
+            self._places = [each.at(weights) for each in self._profiles]
+        first, second = self._places
+
+        def moved(interval: Interval) -> Weights:
+            theta = weights.copy()
+            theta[j] += first.point(j, interval)
+            return theta
+
+        yield WeightLine(first.profile(j), second.profile(j), -math.inf, math.inf, moved)

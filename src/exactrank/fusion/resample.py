@@ -1,0 +1,119 @@
+"""How much the result depends on the sample of queries, and the tuned weights compared with what needs no tuning.
+
+*Bootstrap* (Efron 1979): queries are drawn with replacement, as many as there are, and the weights tuned again; the middle 95%
+of such weights is their interval. The same draws give the intervals of all means. *Cross-validation*: queries are divided into
+folds; each fold's queries are ranked with weights that were tuned on the others.
+
+A draw is a count per query, and tuning on it is tuning with those counts as query weights. Each query's step function along a
+segment of weights is found once (`problem.py`), after which a draw costs next to nothing. Two systems are tuned anew over all
+weights; with more, each weight is tuned anew with the others in the proportions found. Cross-validation always searches anew.
+
+What needs no tuning is each system alone, CombSUM, and reciprocal rank fusion:
+
+    CombSUM   s = sum_j x_j, the comparable scores with equal weights                       (Fox & Shaw 1994)  (1)
+    RRF       s = sum_j 1 / (60 + r_j), over the systems that retrieved the document                           (2)
+                                                                        (Cormack, Clarke & Buettcher 2009)
+
+All are measured on the same queries, so the gain of the tuned weights over each is a mean of differences query by query.
+The value on the queries that weights were tuned on (in sample) is optimistic; the gain is that of weights tuned on other queries
+(held out, by cross-validation).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank._support.arrays import Boundaries, PerQuery
+from exactrank._support.numerics import matmul
+from exactrank.data.ranking_data import RankingData
+from exactrank.fusion.contenders import by_blocks
+from exactrank.fusion.normalise import normalised
+from exactrank.fusion.problem import FusionProblem, QuerySteps, Weights, best_weights
+from exactrank.fusion.search import coordinate
+from exactrank.measures.bound import mean_over_queries
+
+LEVEL = 0.95
+Draws = npt.NDArray[np.float64]  #: draws x queries: how often each query was drawn
+Pair = tuple[float, float]
+
+
+def middle_of(samples: npt.NDArray[np.float64]) -> list[Pair]:
+    """The interval that holds the middle 95% of each column, samples without a value left out."""
+    known = samples[~np.isnan(samples).any(axis=1)]
+    if not len(known):
+        return [(float("nan"), float("nan"))] * samples.shape[1]
+    return [(float(low), float(high)) for low, high in np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0).T]
+
+
+def bootstrapped(problem: FusionProblem, weights: Weights, draws: Draws, swept: Sequence[QuerySteps]) -> tuple[Pair, ...] | None:
+    """The 95% interval of each weight, of which ``weights`` were found; ``swept``: all weights, of two systems."""
+    if not len(draws):
+        return None
+    query_weights = [problem.data.weights * counts for counts in draws if problem.counts(problem.data.weights * counts)]
+    if swept:
+        return tuple(middle_of(np.reshape(best_weights(swept, query_weights, problem.threads), (-1, 2))))
+    samples = np.tile(weights, (len(query_weights), 1))
+    for j in range(problem.systems):
+        line = [QuerySteps.of(problem, start, end) for start, end in coordinate(problem, weights, j)]
+        if line:
+            samples[:, j] = [best[j] for best in best_weights(line, query_weights, problem.threads)]
+    return tuple(middle_of(samples))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A way to rank and its measure; ``gain`` is the advantage of tuned weights over it, cross-validated, query by query."""
+
+    name: str
+    mean: float
+    interval: Pair | None  #: the bootstrap 95% interval of the mean
+    gain: float | None = None
+    gain_interval: Pair | None = None
+
+
+def compared(
+    data: RankingData, problem: FusionProblem, in_sample: PerQuery, held_out: PerQuery | None, draws: Draws
+) -> tuple[Compared, ...]:
+    """Every baseline, then the tuned weights on their own queries and cross-validated."""
+    baselines = baseline_values(data, problem)
+    rows = {**baselines, "tuned, in sample": in_sample} | ({} if held_out is None else {"tuned, held out": held_out})
+    own = means(rows, problem.data.weights, draws)
+    gains = {} if held_out is None else means({name: held_out - each for name, each in baselines.items()}, problem.data.weights, draws)
+    return tuple(Compared(name, *own[name], *gains.get(name, (None, None))) for name in rows)
+
+
+def means(rows: Mapping[str, PerQuery], weight: PerQuery, draws: Draws) -> dict[str, tuple[float, Pair | None]]:
+    """The mean over queries of each, and its interval by the draws, if there are any."""
+    intervals: Sequence[Pair | None] = [None] * len(rows)
+    if len(draws):
+        per_query = np.stack(list(rows.values()))
+        counted = np.where(np.isnan(per_query), 0.0, weight)
+        with np.errstate(invalid="ignore"):
+            sums, counts = (matmul(draws, each.T) for each in (np.nan_to_num(per_query) * counted, counted))
+            intervals = middle_of(sums / counts)
+    return {name: (mean_over_queries(rows[name], weight), interval) for name, interval in zip(rows, intervals, strict=True)}
+
+
+def baseline_values(data: RankingData, problem: FusionProblem) -> Mapping[str, PerQuery]:
+    """Each query's measure by each way to rank that needs no tuning; a feature of ``data`` is a system."""
+    docid = data.docid if problem.measure.ties == "docid" else None
+
+    def untuned(rows: slice, indptr: Boundaries) -> npt.NDArray[np.float64]:
+        block = RankingData(  # no more than measuring needs; numbers of queries stand for their ids
+            X=data.X[rows],
+            y=data.y[rows],
+            indptr=indptr,
+            qid=np.arange(len(indptr) - 1),
+            feature_names=data.feature_names,
+            docid=None if docid is None else docid.take(np.arange(rows.start, rows.stop)),
+        )
+        ranks = FusionProblem(problem.measure, block, *normalised(block.X, indptr, "reciprocal-rank", "zero"), threads=1)
+        alone = block.X.T.astype(np.float64, order="C")
+        alone[np.isnan(alone)] = -np.inf
+        return np.stack([*map(ranks.bound.values, alone), ranks.per_query(np.ones(problem.systems))])  # (2)
+
+    *alone, rrf = np.concatenate(by_blocks(untuned, data.indptr, problem.threads), axis=1)
+    combined = problem.per_query(np.full(problem.systems, 1 / problem.systems))  # (1)
+    return dict(zip(data.feature_names, alone, strict=True)) | {"CombSUM": combined, "RRF (k=60)": rrf}

@@ -1,0 +1,124 @@
+"""The systems of a hybrid search as data, one feature each: from runs, from a frame, or from some features of other data.
+
+Systems are known by name: that of a mapping, or of a run's file. An engine breaks ties by its own number of a document, which is the same
+in all its lists. So the documents of a query are in the order of the runs, whatever their grades, and earlier rows come first.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from exactrank._support.arguments import checked_list
+from exactrank._support.files import checked_path
+from exactrank.data.alignment import first_repeated
+from exactrank.data.formats.base import Columns
+from exactrank.data.formats.trec import UNJUDGED, ByQuery, Judgments, RetrievalRun, from_trec, read_qrels, read_run
+from exactrank.data.ranking_data import RankingData
+from exactrank.data.sharded import sharded
+from exactrank.data.shards import Shards, concatenated
+from exactrank.errors import DataError
+
+Source = str | os.PathLike[str] | RetrievalRun
+
+
+def systems_from_runs(qrels: str | os.PathLike[str], runs: Mapping[str, Source] | Sequence[Source]) -> RankingData:
+    """Judgments and TREC runs as data for [`xr.fuse`][exactrank.fuse]: one feature per run.
+
+    ``runs`` maps names of systems to files or to what [`xr.read_run`][exactrank.read_run] gave; in a list, files are named by their stem
+    and runs by their tag.
+    """
+    named, judged = named_runs(runs), read_qrels(qrels).by_query
+    data = from_trec(_pooled(judged, named, judged), named)
+    _check_shared(named)
+    return data
+
+
+def systems_without_grades(runs: Mapping[str, Source]) -> RankingData:
+    """Runs as data without judgments: all their queries and documents."""
+    named = named_runs(runs)
+    _check_shared(named)
+    return from_trec(_pooled(dict.fromkeys(query for run in named for query in run.by_query), named, {}), named)
+
+
+def systems_from_frame(frame: Any, systems: Sequence[str], columns: Columns | None = None) -> RankingData:
+    """The score columns ``systems`` of a pandas, polars or Arrow frame as data for [`xr.fuse`][exactrank.fuse]; null: not retrieved."""
+    return RankingData.from_frame(frame, replace(columns or Columns(), features=distinct(systems)))
+
+
+def select_systems(data: RankingData, systems: Sequence[str]) -> RankingData:
+    """The features named, as data in its own order."""
+    absent = [name for name in distinct(systems) if name not in data.feature_names]
+    if absent:
+        known = ", ".join(data.feature_names[:20]) + (", ..." if data.n_features > 20 else "")
+        raise DataError(f"the data has no system {', '.join(map(repr, absent))}; it has {known or 'none'}")
+    texts = [name for name in systems if name in data.levels]
+    if texts:
+        raise DataError(f"system {texts[0]!r} holds text, not scores; leave it out, or give its scores as numbers")
+    columns = [data.feature_names.index(name) for name in systems]
+    X = data.X if columns == list(range(data.n_features)) else data.X[:, columns]
+    offset = None if data.offset is None else data.offset[columns]
+    return replace(data, X=X, feature_names=tuple(systems), order=None, offset=offset, levels={})
+
+
+def systems_in_shards(shards: Shards, systems: Sequence[str] | None, columns: Sequence[str] = ()) -> RankingData:
+    """The features named, and other ``columns``, of data in several files: only these are brought to memory, one part at a time."""
+    data = sharded(shards, None)
+    named = data.feature_names if systems is None else distinct(systems)
+    beside = [name for name in dict.fromkeys(columns) if name not in named and name not in data.described[0].kept]
+    wanted = [*named, *beside]
+    return concatenated([select_systems(partition.load(), wanted) for partition in data.partitions])
+
+
+def named_runs(runs: Mapping[str, Source] | Sequence[Source]) -> list[RetrievalRun]:
+    """The runs, each with the name of its system for a tag."""
+    listed = runs if isinstance(runs, Mapping) else checked_list("runs", runs, "a list of runs, or a mapping of names to runs")
+    pairs = list(listed.items()) if isinstance(listed, Mapping) else [(system_name(run), run) for run in listed]
+    distinct([name for name, _ in pairs])
+    return [replace(given if isinstance(given, RetrievalRun) else read_run(given), tag=name) for name, given in pairs]
+
+
+def _check_shared(runs: Sequence[RetrievalRun]) -> None:
+    """Raise if a run has no query in common with any other."""
+    for run in runs:
+        others = [other for other in runs if other is not run]
+        if others and all(run.by_query.keys().isdisjoint(other.by_query) for other in others):
+            ours, theirs = next(iter(run.by_query)), next(iter(others[0].by_query))
+            raise DataError(
+                f"no query of run {run.tag!r} (such as {ours!r}) is in another run (such as {theirs!r} of {others[0].tag!r}); "
+                "give runs of the same queries"
+            )
+
+
+def system_name(run: Source) -> str:
+    """The tag of a run, or what its file is called.
+
+    >>> system_name("runs/bm25.run.gz")
+    'bm25'
+    """
+    return run.tag if isinstance(run, RetrievalRun) else checked_path(run).name.removesuffix(".gz").rsplit(".", 1)[0]
+
+
+def distinct(systems: Sequence[str]) -> tuple[str, ...]:
+    """The names, once they differ."""
+    systems = checked_list("systems", systems, "a list of names")
+    repeated = first_repeated(systems)
+    if repeated is not None:
+        raise DataError(f"system {repeated!r} is named twice; give each its own name (for runs: NAME=FILE)")
+    return tuple(systems)
+
+
+def _pooled(queries: Iterable[str], runs: Sequence[RetrievalRun], grades: ByQuery) -> Judgments:
+    """All documents of some queries, with their grades: those of the runs as they come, then those that only have a grade."""
+    qid, docid, grade = list[str](), list[str](), list[float]()
+    for query in queries:
+        judged, pool = grades.get(query, {}), dict[str, float]()
+        for run in runs:
+            pool |= run.by_query.get(query, {})
+        documents = list(pool | judged)
+        qid += [query] * len(documents)
+        docid += documents
+        grade += [judged.get(document, UNJUDGED) for document in documents]
+    return Judgments(qid, docid, np.array(grade))

@@ -1,0 +1,78 @@
+"""Gains for training, whose exponents are bounded.
+
+A gain of 2^y - 1 is made for grades of 0 to 4 or so. With grades up to 1000 a document of the second-best grade may be worth 2^-250 of the
+best: the forces between all others are rounded to nothing, and only one document in each query is left to learn from. So the surrogates
+that rankers follow (forces, smooth measures, margins) see grades of at most MOST,
+
+    y  ->  y min(1, MOST / largest grade of the data)                                                           (1)
+
+wherever a grade is an exponent: in nDCG, DCG and MeanNDCG with gain='exp2', and in ERR, whose max_grade stands for the largest grade.
+Smaller grades are left as they are. The measure is reported as asked, and also chooses the iterate to keep as asked, except for trees, of
+which too few would be kept: the top of a ranking is learnt first. Rankers that maximise the measure itself do so as asked.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from exactrank import _core
+from exactrank._support.arrays import PerDocument
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import IncompatibleError
+from exactrank.measures.base import Measure
+from exactrank.measures.bound import BoundMeasure, DatasetMeasure
+from exactrank.measures.graded import DCG, ERR
+
+#: The largest exponent. Up to it LambdaMART reaches on artificial data what it reaches on grades of 0 to 4, within noise; at 30 a
+#: hundredth less, at 1000 a tenth.
+MOST = 8.0
+
+
+def training_kernel(measure: Measure, data: RankingData) -> tuple[_core.Kernel, PerDocument]:
+    """The kernel of ``measure`` with the grades that it reads, those that are exponents after (1)."""
+    asked, grades = bounded(measure, measure.grades(data), largest_of(measure, data))
+    return asked.kernel(grades, data.longest)
+
+
+def bounded_gain(bound: BoundMeasure) -> BoundMeasure:
+    """Return ``bound`` with (1), to judge by in training; itself if that changes no grade."""
+    y = bound.measure.grades(bound.data)
+    asked, grades = bounded(bound.measure, y, largest_of(bound.measure, bound.data))
+    return bound if grades is y else replace(asked, column=None).on(replace(bound.data, y=grades), bound.weights, bound.threads)
+
+
+def selecting(measure: DatasetMeasure) -> DatasetMeasure:
+    """Return ``measure`` as it selects models in training: with (1)."""
+    return replace(measure, adjust=bounded_gain)
+
+
+def largest_of(measure: Measure, data: RankingData) -> float | None:
+    """The largest grade that ``measure`` reads in the whole that ``data`` is a part of; None where ``data`` is all there is."""
+    if data.whole is None or not _is_exponential(measure):
+        return None
+    if measure.column not in (None, data.whole.column):
+        raise IncompatibleError(
+            f"{measure} reads {measure.column!r}, of which a part of data in several files does not know the largest value in all of it;"
+            " train on that measure, or give it gain='linear'"
+        )
+    return data.whole.grades[1]
+
+
+def _is_exponential(measure: Measure) -> bool:
+    return isinstance(measure, DCG) and measure.gain == "exp2"
+
+
+def bounded(measure: Measure, y: PerDocument, largest: float | None = None) -> tuple[Measure, PerDocument]:
+    """``measure`` and the grades to ask it with in training, (1); ``y`` itself where no grade is larger than MOST.
+
+    ``largest`` is the largest grade of the whole, where ``y`` is a part of it.
+
+    >>> bounded(DCG(), np.array([0.0, 500.0, 1000.0]))[1].tolist()
+    [0.0, 4.0, 8.0]
+    """
+    if _is_exponential(measure):
+        largest = float(y.max()) if largest is None else largest
+        return measure, y if largest <= MOST else np.asarray(y * (MOST / largest))
+    if isinstance(measure, ERR) and measure.max_grade > MOST:
+        return replace(measure, max_grade=MOST), y * (MOST / measure.max_grade)
+    return measure, y

@@ -1,0 +1,75 @@
+"""How likely the ideal ranking is along a ray: which point to take of an interval on which a measure is the same.
+
+Under the Plackett-Luce model documents are drawn one by one with probabilities proportional to exp s. With documents in the
+order of their grades, best first,
+
+    L(alpha) = sum over queries of sum_{j <= k} log exp(s_j) / sum_{l >= j} exp(s_l),    s = score + alpha slope    (1)
+
+where k is the measure's cutoff, or less where fewer documents are better than the worst (Tan, Xia, Guo & Wang 2013, section 2.3). L is
+concave.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank._support.arrays import Matrix, PerDocument
+from exactrank._support.threads import thread_count
+from exactrank.learning.objectives.bradley_terry import grades_for
+from exactrank.learning.objectives.step_function import Interval
+from exactrank.measures.bound import BoundMeasure
+
+Curves = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]  #: the first and second derivative of (1), by blocks of queries
+ITERATIONS = 30
+
+
+class IdealLikelihood:
+    """(1) for the queries of a measure's data, by their weights."""
+
+    def __init__(self, bound: BoundMeasure) -> None:
+        data, (y, _) = bound.data, grades_for(bound.measure, bound.data)
+        starts, sizes = data.indptr[:-1], data.sizes
+        query = np.repeat(np.arange(data.n_queries), sizes)
+        order = np.lexsort((np.arange(data.n_documents), -y, query))
+        better = np.add.reduceat((y > np.repeat(np.minimum.reduceat(y, starts), sizes)).astype(np.int64), starts)
+        self._indptr = data.indptr
+        self._ideal = (order - np.repeat(starts, sizes)).astype(np.int32)
+        self._top = np.minimum(better, bound.measure.cutoff).astype(np.int32)
+        self._weight = bound.weights
+        self._threads = thread_count(bound.threads)
+
+    def best(self, scores: PerDocument, slopes: PerDocument | Matrix, interval: Interval, start: float) -> float:
+        """Where in ``interval`` L is largest."""
+        t: npt.NDArray[np.float64] = np.ascontiguousarray(slopes, np.float64)
+        return likeliest(lambda alpha: self.slope(scores, t, alpha), interval, start)
+
+    def slope(self, scores: PerDocument, slopes: PerDocument, alpha: float) -> tuple[float, float]:
+        """The first and second derivative of L."""
+        return summed([self.curves(scores, slopes, alpha)])
+
+    def curves(self, scores: PerDocument, slopes: PerDocument, alpha: float) -> Curves:
+        """The same by blocks of queries."""
+        return _core.likelihood_slopes(scores, slopes, self._indptr, self._ideal, self._top, self._weight, alpha, self._threads)
+
+
+def summed(parts: list[Curves]) -> tuple[float, float]:
+    """The derivatives of the sum of all blocks of all ``parts``, which are in order."""
+    slope, curvature = (float(np.sum(np.concatenate([part[i] for part in parts]))) for i in range(2))
+    return slope, curvature
+
+
+def likeliest(slope_at: Callable[[float], tuple[float, float]], interval: Interval, start: float) -> float:
+    """Where in ``interval`` (1) is largest, by Newton's method from ``start``, halving the interval where that leaves it."""
+    low, high, alpha = interval.low, interval.high, start
+    for _ in range(ITERATIONS):
+        slope, curvature = slope_at(alpha)
+        low, high = (alpha, high) if slope > 0 else (low, alpha)
+        step = alpha - slope / curvature if curvature < 0 else alpha
+        if not low < step < high:
+            step = Interval(low, high, 0.0).middle(max(abs(start), 1.0))
+        if abs(step - alpha) <= 1e-4 * min(abs(step), interval.high - interval.low):
+            break
+        alpha = step
+    return alpha

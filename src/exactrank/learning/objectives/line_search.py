@@ -1,0 +1,106 @@
+"""The best step along a ray, over all queries at once: an exact line search.
+
+[`profile`][exactrank.profile] gives the whole step function; an optimizer wants only its best interval. For positional
+measures (nDCG, DCG, P, R, RBP, with or without cutoff) that comes from a kernel made for it; for all others from the
+step functions of single queries. Where the measure is largest there is an interval, not a point; one point of it is where the ideal
+ranking is likeliest (Tan, Xia, Guo & Wang 2013, section 2.3).
+
+`LineSearch` searches the queries of one part. `exactrank.learning.objectives.searched_measure` asks all parts of a dataset.
+"""
+
+import math
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank._support.arrays import Matrix, PerDocument
+from exactrank._support.threads import thread_count
+from exactrank.errors import IncompatibleError
+from exactrank.learning.objectives.step_function import Interval, StepFunction
+from exactrank.learning.objectives.summed_steps import Scale, Sought, best_intervals, whole_function
+from exactrank.measures.bound import BoundMeasure, DatasetMeasure
+
+#: The maximum number of documents of which all pairs are looked at.
+MOST_CROSSING = 20_000
+#: Events of any number are kept.
+ALL_EVENTS = 1 << 62
+
+
+class LineSearch:
+    """Exact line searches of one measure on the queries of one part, from scores that `start` sets.
+
+    Arrays are in the order of the data's documents. If the queries are some of a whole, ``peak`` is that of the whole: sums are then
+    rounded as there.
+    """
+
+    def __init__(self, bound: BoundMeasure, peak: float | None = None) -> None:
+        self._bound = bound
+        self._threads = thread_count(bound.threads)
+        self._scores: PerDocument = np.zeros(bound.data.n_documents)
+        self._native = _core.LineSearch(bound.native, peak=peak) if _core.LineSearch.serves(bound.native) else None
+
+    @cached_property
+    def _steps(self) -> "StepFunctions":
+        """The step functions of measures of any kind."""
+        return StepFunctions(self._bound)
+
+    @property
+    def peak(self) -> float:
+        """What no query exceeds; infinity where sums are not rounded by it."""
+        return math.inf if self._native is None else self._native.peak()
+
+    def start(self, scores: PerDocument) -> float:
+        """Take the scores at alpha = 0, and return the measure's mean there; NaN where no query counts."""
+        self._scores = scores
+        return self._native.rank(scores, self._threads) if self._native is not None else self._steps.start(scores)
+
+    def best(self, slopes: PerDocument | Matrix, low: float = -math.inf, high: float = math.inf) -> Interval:
+        """The interval between ``low`` and ``high``, which hold 0 between them, where the measure is largest."""
+        if self._native is not None:
+            return Interval(*self._native.best(slopes, low, high, self._threads))
+        return self._steps.best(slopes, low, high)
+
+    def profile(self, slopes: PerDocument | Matrix, low: float = -math.inf, high: float = math.inf) -> StepFunction:
+        """The whole step function."""
+        if self._native is not None:
+            self._steps.start(self._scores)
+        return self._steps.whole(slopes, low, high)
+
+
+class StepFunctions:
+    """The step functions of a measure of any kind on the queries of one part, from scores that `start` sets."""
+
+    def __init__(self, bound: BoundMeasure) -> None:
+        self._bound, self._threads = bound, thread_count(bound.threads)
+        self._native = _core.StepSearch(bound.native)
+        self._scale = Scale.of(bound.measure, [(self._native.counted(), self._native.peak())], bound.weights)
+
+    def start(self, scores: PerDocument) -> float:
+        """Take the scores at alpha = 0, and return the measure's mean there; NaN where no query counts."""
+        return self._scale.value([self._native.rank_part(scores, self._threads)])
+
+    def best(self, slopes: PerDocument | Matrix, low: float, high: float) -> Interval:
+        """The interval between ``low`` and ``high``, which hold 0 between them, where the measure is largest."""
+        check_pairs(self._bound)
+        t: npt.NDArray[np.float64] = np.ascontiguousarray(slopes, np.float64)
+        outline = self._native.outline(t, low, high, self._threads)
+        sought = Sought.of([outline], low, high)
+        return best_intervals([sought], lambda wanted: [[one.of(outline, self._threads, ALL_EVENTS) for one in wanted]], self._scale)[0]
+
+    def whole(self, slopes: PerDocument | Matrix, low: float, high: float) -> StepFunction:
+        """All of it between ``low`` and ``high``, which hold 0 between them."""
+        check_pairs(self._bound)
+        t: npt.NDArray[np.float64] = np.ascontiguousarray(slopes, np.float64)
+        return whole_function([self._native.jumps(t, low, high, self._threads)], self._scale)
+
+
+def check_pairs(bound: BoundMeasure | DatasetMeasure) -> None:
+    """Refuse a whole profile where all pairs of very many documents would have to be looked at."""
+    measure, data = bound.measure, bound.data
+    if min(data.longest, measure.cutoff) > MOST_CROSSING:
+        raise IncompatibleError(
+            f"{measure} counts every rank, and a query has {data.longest:,} documents: too many to examine all pairs;"
+            f" give the measure a cutoff, or leave out documents beyond {MOST_CROSSING:,}"
+        )

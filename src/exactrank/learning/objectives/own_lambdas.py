@@ -1,0 +1,164 @@
+"""Lambda functions written in Python: a force for each pair of a query's documents, or for each document.
+
+A function of pairs is a few lines and keeps Newton's third law by itself:
+
+>>> def cubic_springs(pairs):
+...     return pairs.delta * np.maximum(0, 1 - pairs.lead) ** 3
+
+In a function of documents the forces of a query must sum to zero; otherwise its scores would drift up or down together
+(Burges, Ragno & Le 2006, section 4), so a sum that is not zero is an error.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank._support.arrays import PerDocument
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError
+from exactrank.learning.objectives.bounded_gain import bounded, training_kernel
+from exactrank.learning.objectives.score_space import by_query, read_measure
+from exactrank.measures.base import Measure
+
+Floats = npt.NDArray[np.float64]
+#: Forces may miss a sum of zero by this share of their sizes.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class RankedQuery:
+    """One query's documents in ranked order, the best first."""
+
+    s: Floats  #: scores
+    y: Floats  #: grades
+    measure: Measure
+    exponents: Floats | None = None  #: what `swaps` take for grades, where that is not ``y`` (`exactrank.learning.objectives.bounded_gain`)
+
+    @cached_property
+    def swaps(self) -> Floats:
+        """The change of the measure when two documents swap ranks, for all pairs."""
+        return self.measure.swap_deltas(self.y if self.exponents is None else self.exponents)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """All pairs of a query's documents that have different grades; each field holds one number per pair."""
+
+    better: npt.NDArray[np.intp]  #: position of the document of the higher grade, from 0
+    worse: npt.NDArray[np.intp]
+    query: RankedQuery
+
+    @property
+    def lead(self) -> Floats:
+        """The score of the better document less that of the other."""
+        return np.asarray(self.query.s[self.better] - self.query.s[self.worse])
+
+    @property
+    def delta(self) -> Floats:
+        """The size of the measure's change when the two swap ranks."""
+        return np.asarray(np.abs(self.query.swaps[self.better, self.worse]))
+
+    @property
+    def y_better(self) -> Floats:
+        """The higher grade."""
+        return np.asarray(self.query.y[self.better])
+
+    @property
+    def y_worse(self) -> Floats:
+        """The lower grade."""
+        return np.asarray(self.query.y[self.worse])
+
+
+PairForce = Callable[[Pairs], npt.ArrayLike]
+DocumentForce = Callable[[RankedQuery], npt.ArrayLike]
+Asked = TypeVar("Asked", Pairs, RankedQuery)
+
+
+@dataclass(frozen=True)
+class PairForces:
+    """A force for each pair: up for its better document, down for the other."""
+
+    conservative: ClassVar[bool] = False
+
+    force: PairForce
+    measure: Measure
+
+    def __post_init__(self) -> None:
+        read_measure(self)
+
+    def on(self, data: RankingData) -> _core.Objective:
+        """Itself on ``data``."""
+
+        def forces(query: RankedQuery) -> Floats:
+            better, worse = np.nonzero(query.y[:, None] > query.y[None, :])
+            force = _numbers(self.force, Pairs(better, worse, query), len(better), "pair")
+            total = np.zeros(len(query.s))
+            np.add.at(total, better, force)
+            np.subtract.at(total, worse, force)
+            return total
+
+        return _called(self.measure, data, forces)
+
+
+@dataclass(frozen=True)
+class DocumentForces:
+    """A force for each document, in ranked order; those of a query sum to zero."""
+
+    conservative: ClassVar[bool] = False
+
+    force: DocumentForce
+    measure: Measure
+
+    def __post_init__(self) -> None:
+        read_measure(self)
+
+    def on(self, data: RankingData) -> _core.Objective:
+        """Itself on ``data``."""
+
+        def forces(query: RankedQuery) -> Floats:
+            force = _numbers(self.force, query, len(query.s), "document")
+            if abs(force.sum()) > ROUNDING * max(np.abs(force).sum(), 1e-300):
+                raise DataError(
+                    f"the forces of {_name(self.force)} sum to {force.sum():g} over a query of {len(force)} documents, not to 0;"
+                    " subtract their mean, or give each pair equal and opposite forces"
+                )
+            return force
+
+        return _called(self.measure, data, forces)
+
+
+def _called(measure: Measure, data: RankingData, forces: Callable[[RankedQuery], Floats]) -> _core.Objective:
+    """An objective whose slope is ``forces``, with no known curvature, and whose value is the measure's."""
+    kernel, grades = training_kernel(measure, data)
+    asked, exponents = bounded(measure, data.y, data.grade_range[1])
+
+    def answer(number: int, scores: PerDocument) -> tuple[float, Floats, Floats]:
+        rows = slice(data.indptr[number], data.indptr[number + 1])
+        y = data.y[rows]
+        if not np.all(np.isfinite(scores)):
+            return float("nan"), np.full(len(y), np.nan), np.zeros(len(y))
+        values, _, _ = _core.evaluate(scores, np.array([0, len(y)]), [(kernel, grades[rows], y, False)], 1)
+        order = np.lexsort((np.arange(len(y)), y, -scores))
+        slope = np.empty(len(y))
+        slope[order] = forces(RankedQuery(scores[order], y[order], asked, exponents[rows][order]))
+        return float(np.nan_to_num(values[0])), slope, np.zeros(len(y))
+
+    return by_query(answer)
+
+
+def _numbers(function: Callable[[Asked], npt.ArrayLike], asked: Asked, count: int, each: str) -> Floats:
+    """What ``function`` says of ``asked``, once it is known to be a number for each."""
+    force = np.asarray(function(asked), np.float64)
+    if force.shape != (count,) or not np.all(np.isfinite(force)):
+        odd = f"shape {force.shape}" if force.shape != (count,) else "values that are not finite"
+        raise DataError(f"the lambda function {_name(function)} gave {odd}; it must give {count} finite numbers, one per {each}")
+    return force
+
+
+def _name(function: Callable[..., object]) -> str:
+    return getattr(function, "__name__", repr(function))

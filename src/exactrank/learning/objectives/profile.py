@@ -1,0 +1,215 @@
+"""The exact value of a measure along a ray of scores: `xr.profile`.
+
+    f(alpha) = mean over queries of measure(s + alpha t)                                                        (1)
+
+Each document is a line in alpha, and f changes only where two lines of a query cross (Tan, Xia, Guo & Wang 2013). The ray may
+be anything that moves scores along a line: one weight of a linear model, a direction in weight space, a tree's output, the
+weight of one retriever against another. Of data in several files each part makes its own rays, and f is the sum of what the parts give.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, cast
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank._support.arrays import PerDocument, PerQuery
+from exactrank.data.backend import Backend
+from exactrank.data.dataset import Dataset
+from exactrank.data.ranking_data import RankingData, check_data
+from exactrank.data.sharded import check_one_file, check_scorers, dataset_of
+from exactrank.data.shards import Shards
+from exactrank.errors import DataError
+from exactrank.learning.objectives.line_search_on_gpu import check_finite, gpu_of
+from exactrank.learning.objectives.searched_measure import LineState, Point, SearchedMeasure
+from exactrank.learning.objectives.step_function import Interval, StepFunction
+from exactrank.measures.base import Measure
+from exactrank.measures.evaluate import Predicts, checked_scores
+from exactrank.measures.parse import parse_measure
+
+TINY = 1e-300
+#: One number per document: the numbers, or a model, the name of a feature, or a function of the data that gives them.
+PerRow: TypeAlias = npt.ArrayLike | Predicts | str | Callable[[RankingData], npt.ArrayLike]
+
+
+def profile(
+    measure: str | Measure,
+    data: RankingData | Shards,
+    scores: PerRow,
+    direction: PerRow,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    weight: npt.ArrayLike | None = None,
+    preset: str | None = None,
+    threads: int | None = None,
+    device: Literal["cuda"] | None = None,
+    backend: Backend | None = None,
+) -> StepFunction:
+    """The measure's mean at ``scores + alpha * direction`` for every alpha from ``low`` to ``high``, (1).
+
+    ``scores`` and ``direction`` are one number per row, or what gives them: a model, the name of a feature, or a function of the data.
+    Data in several files (`xr.read_shards`) takes only these, each part for its own rows; ``backend`` says who does it.
+
+    It equals [`xr.evaluate`][exactrank.evaluate] at every point, even where documents tie. Crossings are accurate to 13
+    significant decimals; ``ties='docid'`` compares scores in double precision here. ``weight``, one per query, replaces
+    ``data.query_weight``, e.g. with the counts of a bootstrap sample. With ``device="cuda"`` it is computed on
+    the GPU, for nDCG, DCG, P, R and RBP of finite scores.
+
+    >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=["a", "a", "b", "b"])
+    >>> f = profile("nDCG@1", data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0])
+    >>> f.breakpoints.tolist(), f.values.tolist(), f.best()
+    ([0.5, 2.0], [0.5, 1.0, 0.5], Interval(low=0.5, high=2.0, value=1.0))
+    """
+    check_data(data, Shards)
+    parsed = parse_measure(measure, preset)
+    if not low < high:
+        raise DataError(f"a ray needs low < high, got {low} and {high}")
+    ends = min(low, 0.0), max(high, 0.0)
+    if device is not None:  # a little more, for crossings that are at the ends up to rounding
+        ends = low - 1e-12 * abs(low) - TINY, high + 1e-12 * abs(high) + TINY
+    with line_through(data, backend, parsed, scores, direction, weight, threads, device) as line:
+        return line.search.profile(line.ray, None, *ends).part(low, high)
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far to go along a ray: ``alpha`` in ``interval``, on which the measure is ``value``."""
+
+    alpha: float
+    value: float
+    interval: Interval
+
+
+def line_search(
+    measure: str | Measure,
+    data: RankingData | Shards,
+    scores: PerRow,
+    direction: PerRow,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    point: Point = "middle",
+    weight: npt.ArrayLike | None = None,
+    preset: str | None = None,
+    threads: int | None = None,
+    device: Literal["cuda"] | None = None,
+    backend: Backend | None = None,
+) -> Step:
+    """The step along ``direction``, between ``low`` and ``high``, after which the measure is largest.
+
+    Scores and direction are given, and ``backend`` is used, as in [`xr.profile`][exactrank.profile]. For the weight of one more tree in an
+    ensemble, the direction is the tree's output for each document. With ``device="cuda"`` the search runs on the GPU, for nDCG, DCG, P, R
+    and RBP of finite scores.
+
+    >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=["a", "a", "b", "b"])
+    >>> line_search("nDCG@1", data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], low=0.1, high=1.5)
+    Step(alpha=1.0, value=1.0, interval=Interval(low=0.5, high=1.5, value=1.0))
+    """
+    check_data(data, Shards)
+    parsed = parse_measure(measure, preset)
+    with line_through(data, backend, parsed, scores, direction, weight, threads, device) as line:
+        if device is not None or low <= 0 <= high:
+            (interval,) = line.search.best(line.ray, [(None, low, high)])
+        else:
+            interval = line.search.profile(line.ray, None, min(low, 0.0), max(high, 0.0)).best(low, high)
+        alpha = interval.middle()
+        if point == "likelihood":
+            alpha = line.search.likeliest(line.ray, None, interval, alpha)
+        return Step(alpha, interval.value, interval)
+
+
+def query_weights(data: Dataset, weight: npt.ArrayLike | None) -> PerQuery:
+    """``weight``, or the data's own: one per query."""
+    weights = data.weights if weight is None else np.ascontiguousarray(weight, np.float64)
+    if weights.shape != (data.n_queries,) or not np.all(np.isfinite(weights) & (weights >= 0)) or not np.any(weights > 0):
+        raise DataError(f"weight must hold {data.n_queries} numbers of at least 0, one per query, not all 0")
+    return weights
+
+
+def ray_of(data: RankingData, scores: PerRow, direction: PerRow) -> tuple[PerDocument, PerDocument]:
+    """Scores and direction in the order of the documents, once they are numbers."""
+    given = (("scores", scores), ("direction", direction))
+    s, t = (data.grouped(checked_scores(data, _numbers(data, numbers), name)) for name, numbers in given)
+    for name, bad in (("scores", np.isnan(s) | (s == np.inf)), ("direction", ~np.isfinite(t))):
+        if np.any(bad):
+            raise DataError(f"{name} holds {(s if name == 'scores' else t)[bad][0]}; give numbers (a score of -inf: not retrieved)")
+    return s, t
+
+
+def _numbers(data: RankingData, given: PerRow) -> npt.ArrayLike:
+    """What ``given`` stands for: one number per row, in the caller's order."""
+    if hasattr(given, "predict"):
+        return cast(Predicts, given).predict(data)
+    if isinstance(given, str):
+        return data.ungrouped(data.column(given))
+    return given(data) if callable(given) and not isinstance(given, type) else cast(npt.ArrayLike, given)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of scores, and a measure that can be searched along it."""
+
+    search: SearchedMeasure
+    ray: "_Ray"
+
+
+@contextmanager
+def line_through(
+    data: RankingData | Shards,
+    backend: Backend | None,
+    measure: Measure,
+    scores: PerRow,
+    direction: PerRow,
+    weight: npt.ArrayLike | None,
+    threads: int | None,
+    device: Literal["cuda"] | None = None,
+) -> Iterator[_Line]:
+    """The line of scores that each part of ``data`` makes for its own documents; parts in files are forgotten afterwards."""
+    check_scorers(data, scores=scores, direction=direction)
+    if device is not None:
+        check_one_file(data, f"device={device!r}")
+    dataset, token = dataset_of(data, backend), uuid4().hex
+    weigh = None if weight is None else GivenWeights(query_weights(dataset, weight), token)
+    over = measure.over(dataset, weigh, threads)
+    try:
+        yield _Line(SearchedMeasure(over, None if device is None else gpu_of(device)), _Ray(scores, direction, token))
+    finally:
+        dataset.forget()
+
+
+@dataclass(frozen=True)
+class GivenWeights:
+    """Weights of all queries; the ``key`` tells them from others."""
+
+    weights: PerQuery = field(compare=False)
+    key: str
+
+    def __call__(self, first: int, weights: PerQuery) -> PerQuery:
+        """Return those of some queries, from the number ``first`` on."""
+        return self.weights[first : first + len(weights)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Ray:
+    """How each part makes its scores and slopes; the ``key`` tells this line from others."""
+
+    scores: PerRow
+    direction: PerRow
+    key: str
+
+    def go(self, state: LineState, threads: int) -> None:
+        """Bring ``state`` to the scores."""
+        if state.position is None:
+            scores, slopes = ray_of(state.part.data, self.scores, self.direction)
+            if state.gpu is not None:
+                check_finite(scores)
+            state.stand(slopes, scores, threads)
+
+    def slopes(self, state: LineState, direction: None, threads: int) -> PerDocument:
+        """Return the slopes, which are the direction."""
+        return cast(PerDocument, state.position)

@@ -1,0 +1,115 @@
+"""Regularised risk: what large-margin methods minimise.
+
+    J(theta) = l2/2 |theta - theta0|^2 + 1/Q sum_q w_q loss_q(s_q(theta)),    the weights w of mean 1          (1)
+
+Where the loss is convex and the scores are linear, each query's loss lies above the plane that touches it anywhere:
+
+    w_q/Q loss_q(theta') >= offset_q + normal_q . theta'        with equality at theta                          (2)
+
+Offsets and normals add over queries: for the structured loss they are sums of the losses and of the joint features of the most
+violated rankings. That is all that the optimizers of `exactrank.learning.optimizers.cutting_plane` ask.
+
+The ramp bound is not convex, but has convex risks above it:
+
+    loss_q = max_y [delta(y) + c(y).s] - max_y c(y).s  <=  max_y [delta(y) + c(y).s] - c(y').s                  (3)
+
+with equality where y' is the ranking by the scores s: the right side is the convex structured loss whose target is y' in the
+place of a perfect ranking. Both maxima are convex in theta, and the second has the slope of c(y').
+"""
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank._support.numerics import dot, matmul
+from exactrank.data.dataset import Dataset, EachBlock, Part
+from exactrank.learning.objectives.parametric import Numbers, Parametric
+from exactrank.learning.objectives.score_space import Objective
+from exactrank.learning.objectives.structured import Structured, TowardsRanking
+from exactrank.learning.objectives.within_query import pull_backs
+from exactrank.models.architecture import Architecture, Theta
+
+
+class RegularisedRisk(Parametric):
+    """(1); ``strength`` is l2 and ``centre`` theta0, by default 0.
+
+    Objectives are maximised, and so is this one: its value is -J. A risk is minimised; `risk` and `planes` change the sign.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        architecture: Architecture,
+        data: Dataset,
+        strength: float = 1.0,
+        centre: Theta | None = None,
+        threads: int | None = None,
+    ) -> None:
+        super().__init__(objective, architecture, data, strength, threads)
+        self.centre = self._origin = np.zeros(architecture.size) if centre is None else centre
+
+    def at(self, strength: float) -> Self:
+        """The same with another strength."""
+        other = copy(self)
+        other.l2 = strength
+        return other
+
+    @property
+    def strength(self) -> float:
+        """How much the quadratic term counts."""
+        return self.l2
+
+    @property
+    def convex(self) -> bool:
+        """Whether planes lie below the losses, which are taken to be convex in the scores."""
+        return self.architecture.linear
+
+    def risk(self, theta: Theta) -> tuple[float, Theta]:
+        """The sum of (1) and its slope."""
+        value, slope = self._unpenalised(theta, np.arange(self.parts))
+        return -value, -slope
+
+    def planes(self, theta: Theta, parts: Numbers) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The offsets and, a row each, the normals of (2) that touch at ``theta``, for the queries numbered ``parts``."""
+        values, slopes = self.slopes_by_query(theta, parts)
+        normals = slopes / -self.parts
+        return values / -self.parts - matmul(normals, theta), normals
+
+
+class RampRisk(RegularisedRisk):
+    """The risk of a structured loss whose bound is the ramp, below the convex risks (3)."""
+
+    objective: Structured
+    convex = False
+
+    def apart(self, theta: Theta) -> tuple[tuple[float, Theta], tuple[float, Theta]]:
+        """The two maxima of (3), summed as in (1), with their slopes, for a linear model."""
+        asked = _TopRankings(self.objective, self.architecture, theta, self._sum.unit * self.parts, self.threads)
+        slope = np.sum(self._asked.ask(EachBlock(asked)), axis=0) / self.architecture.scale
+        value, (risk, risk_slope) = dot(slope, theta), self.risk(theta)
+        return (risk + value, risk_slope + slope), (value, slope)
+
+    def convexified(self, theta: Theta) -> RegularisedRisk:
+        """The convex risk of (3) that touches this one at ``theta``."""
+        target = TowardsRanking(self.objective, self.architecture, theta)
+        return RegularisedRisk(target, self.architecture, self.data, self.strength, self.centre, self.threads)
+
+
+@dataclass(frozen=True, eq=False)
+class _TopRankings:
+    """The sum over wide blocks of c(y') of (3) times features, y' the ranking at ``theta``, each query by its weight over ``unit``."""
+
+    structured: Structured
+    architecture: Architecture
+    theta: Theta
+    unit: float
+    threads: int
+
+    def __call__(self, part: Part) -> list[Theta]:
+        data = part.data
+        separation = part.once(("separation", self.structured), lambda: self.structured.separation(data))
+        coefficients = separation.coefficients(self.architecture.scores(self.theta, data.X, self.threads), data.indptr, None)
+        return pull_backs(data, np.repeat(data.weights / self.unit, data.sizes) * coefficients, self.threads)

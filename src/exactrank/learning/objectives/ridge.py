@@ -1,0 +1,147 @@
+"""Ridge regression on the grades, centred within queries, with the features in units of their own deviation.
+
+    least over v of  sum_i w_i (y_i - z_i'v)^2 + ridge |v|^2,    z_ij = x_ij / S_j,    S_j^2 = sum_i w_i x_ij^2          (1)
+    v = (Z'WZ + ridge I)^-1 Z'Wy  =  B'(BB' + ridge I)^-1 W^1/2 y,    B = W^1/2 Z                                      (2)
+
+with x and y centred within queries and w_i the weight of document i times that of its query; the means of queries count documents by their
+weights too. So a document of weight 2 is two documents. The weights of the features are v_j / S_j, so their units do not
+matter. (2) has a system of as many equations as there are features, or as documents: the smaller is solved.
+
+Many strengths at once come from one eigendecomposition, also without some queries P, whose part is subtracted from the sums:
+
+    v = sum_k a_k (a_k't) / (m_k + ridge),    (m_k, a_k) those of Z'WZ less Z_P'W_P Z_P,    t = Z'Wy less Z_P'W_P y_P    (3)
+
+with S that of all queries. Where features outnumber documents, they come from that of BB', of which P's rows and columns are left out.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank._support.numerics import eigh, gram, matmul, solve
+from exactrank.data.blocks import wide_blocks
+from exactrank.data.dataset import Dataset, EachBlock, Part
+from exactrank.data.folds import Dealt
+from exactrank.data.ranking_data import RankingData
+from exactrank.data.scratch_arrays import room_for
+from exactrank.learning.objectives.within_query import centred
+
+Floats = npt.NDArray[np.float64]
+QUERIES_AT_ONCE = 32  #: are centred
+
+
+def ridge_weights(data: Dataset, ridge: float = 1e-3) -> Floats:
+    """The weights (1), one for each feature; ``ridge`` is relative to each feature's variance."""
+    if data.n_documents >= data.n_features:
+        ((moments, target),) = _moments(data)
+        unit = _unit(np.diag(moments))
+        return solve(moments / unit / unit[:, None] + ridge * np.eye(len(unit)), target / unit) / unit
+    B, y, unit = _rows(data)
+    return matmul(solve(gram(B.T) + ridge * np.eye(len(B)), y), B) / unit
+
+
+def ridge_paths(data: Dataset, ridges: Floats, folds: Dealt | None = None) -> Iterator[Floats]:
+    """The weights (3) at each of ``ridges``, one row each: of all queries or, in turn, of all but those of each of ``folds``."""
+    if data.n_documents < data.n_features:
+        yield from _paths_by_documents(data, ridges, folds)
+        return
+    parts = _moments(data, folds)
+    moments, target = (np.sum(sums, axis=0) for sums in zip(*parts, strict=True))
+    unit = _unit(np.diag(moments))
+    for less, off in parts:
+        seen, known = (moments, target) if folds is None else (moments - less, target - off)
+        yield _path(seen / unit / unit[:, None], known / unit, ridges) / unit
+
+
+def _paths_by_documents(data: Dataset, ridges: Floats, folds: Dealt | None) -> Iterator[Floats]:
+    """The same by the second form of (2)."""
+    B, y, unit = _rows(data)
+    products = gram(B.T)
+    dealt = np.repeat(np.zeros(data.n_queries, np.int64) - 1 if folds is None else folds.of(0, data.n_queries), data.sizes)
+    for fold_number in range(1 if folds is None else folds.folds):
+        rows = np.flatnonzero(dealt != fold_number)
+        yield matmul(_path(products[np.ix_(rows, rows)], y[rows], ridges), B[rows]) / unit
+
+
+def _path(moments: Floats, target: Floats, ridges: Floats) -> Floats:
+    """(moments + ridge I)^-1 target for each of ``ridges``, one row each."""
+    size, axes = eigh(moments)
+    return matmul(matmul(axes, target) / (np.maximum(size, 0.0) + ridges[:, None]), axes)
+
+
+def _moments(data: Dataset, folds: Dealt | None = None) -> list[tuple[Floats, Floats]]:
+    """X'WX and X'Wy: of all queries, or of those of each of ``folds``."""
+    return data.ask(_Moments(data.n_features, folds))
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """The moments of all queries, or of those of each of ``folds``: sums over wide blocks, in their order."""
+
+    features: int
+    folds: Dealt | None
+
+    def ask(self, part: Part) -> Iterable[list[tuple[Floats, Floats]]]:
+        """Return those of each wide block: one after the other, or at once if they have to travel."""
+        blocks = _each_block(part, self.folds)
+        return blocks if part.whole else list(blocks)
+
+    def combine(self, answers: Sequence[Iterable[list[tuple[Floats, Floats]]]]) -> list[tuple[Floats, Floats]]:
+        """Return the sums."""
+        d = self.features
+        totals = [(np.zeros((d, d)), np.zeros(d)) for _ in range(1 if self.folds is None else self.folds.folds)]
+        for block in (block for blocks in answers for block in blocks):
+            for total, terms in zip(totals, block, strict=True):
+                for array, term in zip(total, terms, strict=True):
+                    np.add(array, term, out=array)
+        return totals
+
+
+def _each_block(part: Part, folds: Dealt | None) -> Iterator[list[tuple[Floats, Floats]]]:
+    data, start = part.data, 0
+    dealt = np.zeros(0, np.int64) if folds is None else np.repeat(folds.of(part.first, data.n_queries), data.sizes)
+    for X, y in _blocks(data):
+        kept = room_for(X.shape if folds else (0, 0), np.float64, data.X)
+        rows = [None] if folds is None else [np.flatnonzero(dealt[start : start + len(y)] == fold) for fold in range(folds.folds)]
+        yield [_products(X, y) if some is None else _products(np.take(X, some, 0, kept[: len(some)], "clip"), y[some]) for some in rows]
+        start += len(y)
+
+
+def _products(X: Floats, y: Floats) -> tuple[Floats, Floats]:
+    return gram(X), matmul(y, X)
+
+
+def _rows(data: Dataset) -> tuple[Floats, Floats, Floats]:
+    """B of (2), the grades beside it, and the features' units."""
+    X, y = (np.concatenate(parts) for parts in zip(*data.ask(EachBlock(_rows_by_block)), strict=True))
+    unit = _unit(np.sum(X**2, axis=0))
+    return X / unit, y, unit
+
+
+def _rows_by_block(part: Part) -> list[tuple[Floats, Floats]]:
+    return [(X.copy(), y) for X, y in _blocks(part.data)]
+
+
+def _unit(squares: Floats) -> Floats:
+    """The features' units; a constant feature gets no weight."""
+    return np.where(squares > 0, np.sqrt(squares), np.inf)
+
+
+def _blocks(data: RankingData) -> Iterator[tuple[Floats, Floats]]:
+    """Features and grades of some queries after the other, centred and times the root of the weight; all in the same room."""
+    blocks = wide_blocks(data.indptr)
+    kept = room_for((int(np.diff(data.indptr[blocks]).max()), data.n_features), np.float64, data.X)
+    for first, last in pairwise(blocks.tolist()):
+        start, y = data.indptr[first], np.empty(data.indptr[last] - data.indptr[first])
+        for a in range(first, last, QUERIES_AT_ONCE):
+            b = min(a + QUERIES_AT_ONCE, last)
+            rows, indptr = slice(data.indptr[a], data.indptr[b]), data.indptr[a : b + 1] - data.indptr[a]
+            share = None if data.sample_weight is None else data.sample_weight[rows]
+            root = np.sqrt(np.repeat(data.weights[a:b], data.sizes[a:b]) * (1.0 if share is None else share))
+            own = slice(rows.start - start, rows.stop - start)
+            np.multiply(centred(data.X[rows], indptr, share), root[:, None], out=kept[own])
+            y[own] = centred(data.y[rows], indptr, share) * root
+        yield kept[: len(y)], y

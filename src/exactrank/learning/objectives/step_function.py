@@ -1,0 +1,190 @@
+"""Functions of one variable that are constant between finitely many points.
+
+Along a ray s + alpha t of score vectors a ranking measure changes only where two documents swap ranks (Tan,
+Xia, Guo & Wang 2013, section 2.1), so it is
+
+    f(alpha) = values[i]  for breakpoints[i - 1] < alpha < breakpoints[i]                                       (1)
+    f(breakpoints[i]) = at[i]                                                                                   (2)
+
+(2) needs its own numbers: there documents are tied, and the tie policy decides.
+"""
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank._support.pictures import COLOURS, Pictured, draw_steps
+from exactrank._support.tables import Shown, Values
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from exactrank._support.pictures import Panels
+
+Floats = npt.NDArray[np.float64]
+#: Values closer than this are one value: sums of as many terms as there are queries differ by their rounding.
+SAME_VALUE = 1e-12
+#: Relative to its ends, an interval narrower than this may be an accident of rounding.
+LEAST_WIDTH = 2.0**-40
+COLUMNS = 1500  #: a picture has about this many pixels across
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An open interval on which a step function has one value."""
+
+    low: float
+    high: float
+    value: float
+
+    def middle(self, scale: float = 1.0) -> float:
+        """The point half way; an unbounded interval has one at a distance of ``scale`` or more from its end.
+
+        >>> Interval(2.0, math.inf, 0.5).middle()
+        4.0
+        """
+        if math.isinf(self.low) and math.isinf(self.high):
+            return 0.0
+        if math.isinf(self.high):
+            return self.low + max(abs(self.low), scale)
+        if math.isinf(self.low):
+            return self.high - max(abs(self.high), scale)
+        return self.low + (self.high - self.low) / 2
+
+    def __contains__(self, alpha: float) -> bool:
+        return self.low < alpha < self.high
+
+    @property
+    def endless(self) -> bool:
+        """Has it no end on a side?"""
+        return math.isinf(self.high - self.low)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StepFunction(Shown, Pictured):
+    """A function that is constant between ``breakpoints``, (1), with its own values ``at`` them, (2).
+
+    >>> f = StepFunction(np.array([0.0, 1.0]), np.array([0.2, 0.6, 0.4]), np.array([0.5, 0.6]))
+    >>> f(0.5), f(1.0), f([-3.0, 0.0, 2.0]).tolist()
+    (0.6, 0.6, [0.2, 0.5, 0.4])
+    >>> f.best()
+    Interval(low=0.0, high=1.0, value=0.6)
+    """
+
+    breakpoints: Floats  #: rising
+    values: Floats  #: one more than there are breakpoints
+    at: Floats  #: one a breakpoint
+
+    def __post_init__(self) -> None:
+        for name in ("breakpoints", "values", "at"):
+            array = np.array(getattr(self, name), np.float64)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        n = len(self.breakpoints)
+        if self.values.shape != (n + 1,) or self.at.shape != (n,) or not np.all(np.diff(self.breakpoints) > 0):
+            raise ValueError(
+                f"{n} rising breakpoints need {n + 1} values between and {n} at them, got {len(self.values)} and {len(self.at)}"
+            )
+
+    @overload
+    def __call__(self, alpha: float) -> float: ...
+    @overload
+    def __call__(self, alpha: npt.ArrayLike) -> Floats: ...
+    def __call__(self, alpha: npt.ArrayLike) -> float | Floats:
+        """The value at ``alpha``, a number or an array."""
+        asked = np.asarray(alpha, np.float64)
+        left, right = (np.searchsorted(self.breakpoints, asked, side) for side in ("left", "right"))
+        if not len(self.breakpoints):
+            found = np.full(asked.shape, self.values[0])
+        else:
+            found = np.where(left < right, self.at[np.minimum(left, len(self.at) - 1)], self.values[left])
+        return found if asked.ndim else float(found)
+
+    def __add__(self, other: "StepFunction") -> "StepFunction":
+        """The sum, whose breakpoints are those of both."""
+        ours, theirs = together([self, other])
+        return StepFunction(ours.breakpoints, ours.values + theirs.values, ours.at + theirs.at)
+
+    def __mul__(self, factor: float) -> "StepFunction":
+        return StepFunction(self.breakpoints, self.values * factor, self.at * factor)
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        best = self.best()
+        return f"StepFunction({len(self.breakpoints):,} breakpoints, best {best.value:.6g} on ({best.low:.6g}, {best.high:.6g}))"
+
+    def best(self, low: float = -math.inf, high: float = math.inf) -> Interval:
+        """The interval between ``low`` and ``high`` with the largest value; among equals the widest, a bounded one if there is one.
+
+        Points are not intervals: the value where documents tie does not count. Nor do intervals that are no
+        wider than a rounding error, unless there is no other.
+        """
+        if not low < high:
+            raise ValueError(f"an interval needs low < high, got {low} and {high}")
+        first, last = np.searchsorted(self.breakpoints, low, "right"), np.searchsorted(self.breakpoints, high, "left")
+        ends = np.concatenate([[low], self.breakpoints[first:last], [high]])
+        values = self.values[first : last + 1]
+        width = np.diff(ends)
+        size = np.maximum(*(np.abs(np.where(np.isinf(e), 0.0, e)) for e in (ends[:-1], ends[1:])))
+        values = np.where(width > LEAST_WIDTH * size, values, -np.inf) if np.any(width > LEAST_WIDTH * size) else values
+        widest = np.where(values >= values.max() - SAME_VALUE, np.where(np.isinf(width), 0.0, width), -1.0)
+        chosen = int(np.argmax(widest))
+        return Interval(float(ends[chosen]), float(ends[chosen + 1]), float(values[chosen]))
+
+    def part(self, low: float, high: float) -> "StepFunction":
+        """The function between ``low`` and ``high``."""
+        first, last = np.searchsorted(self.breakpoints, low, "left"), np.searchsorted(self.breakpoints, high, "right")
+        return StepFunction(self.breakpoints[first:last], self.values[first : last + 1], self.at[first:last])
+
+    def _columns(self) -> dict[str, Values]:
+        ends = np.concatenate([[-math.inf], self.breakpoints, [math.inf]])
+        return {"low": ends[:-1], "high": ends[1:], "value": self.values}
+
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        low: float | None = None,
+        high: float | None = None,
+        force: bool = False,
+        **style: object,
+    ) -> "Panels":
+        """Draw the function between ``low`` and ``high``, by default where the middle 90% of its breakpoints are; returns the Axes.
+
+        It goes into ``ax`` as a line of that ``style`` (color, label, ...), or with its best interval into a new figure. ``path`` also
+        writes the figure, as PNG, SVG or PDF by the suffix; ``force`` replaces a file that is there.
+        """
+        return self._plot(ax, path, force, low=low, high=high, best=ax is None, **style)
+
+    def _draw(
+        self, axes: "Axes", low: float | None = None, high: float | None = None, best: bool = True, color: str = COLOURS[0], **style: object
+    ) -> None:
+        ends = np.quantile(self.breakpoints, [0.05, 0.95]) if len(self.breakpoints) else np.zeros(2)
+        margin = 0.05 * float(ends[1] - ends[0]) or 1.0
+        left, right = float(ends[0]) - margin if low is None else low, float(ends[1]) + margin if high is None else high
+        if not left < right:
+            raise ValueError(f"a picture needs low < high, got {left} and {right}")
+        draw_steps(
+            axes, self.breakpoints, self.values, np.linspace(left, right, COLUMNS), color=color, **{"label": "every value, exactly"} | style
+        )
+        axes.set_xlabel("alpha")
+        if best:
+            top = self.best(left, right)
+            axes.axvspan(top.low, top.high, color=COLOURS[1], alpha=0.2, linewidth=1)
+            axes.plot(top.middle(), top.value, "o", color=COLOURS[1], label=f"best: {top.value:.4f} at {top.middle():.4g}")
+            axes.set(xlim=(left, right), ylabel="value")
+            axes.margins(y=0.08)
+            axes.legend()
+
+
+def together(functions: Sequence[StepFunction]) -> list[StepFunction]:
+    """The same functions, all with the breakpoints of all of them."""
+    points = np.unique(np.concatenate([f.breakpoints for f in functions]))
+    return [StepFunction(points, f.values[np.append(np.searchsorted(f.breakpoints, points), -1)], f(points)) for f in functions]

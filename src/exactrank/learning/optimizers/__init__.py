@@ -1,0 +1,31 @@
+"""Optimizers: each is a frozen value that knows nothing of ranking and uses only those methods of its problem that its protocol names.
+
+``optimizers.Adam`` and the others are imported when first used. What an optimizer ``asks`` is a protocol; `base.fitting` checks a problem
+against it before the first step, and names the optimizers that would do.
+"""
+
+from collections.abc import Mapping
+
+from exactrank._support.registry import imported_late
+
+#: In which module each optimizer is.
+OPTIMIZERS: Mapping[str, str] = {
+    "SGD": "slopes",
+    "Adam": "slopes",
+    "LBFGS": "slopes",
+    "StronglyConvex": "slopes",
+    "CoordinateSearch": "coordinate",
+    "Powell": "coordinate",
+    "SlopeAndCoordinates": "coordinate",
+    "StepSearch": "step_search",
+    "SPSA": "approximation",
+    "FDSA": "approximation",
+    "CuttingPlane": "cutting_plane",
+    "Bundle": "cutting_plane",
+    "Subgradient": "subgradient",
+    "ConcaveConvex": "concave_convex",
+    "ConcaveConvexBundle": "concave_convex",
+    "AdaRankOptimizer": "boosting",
+    "RankBoostOptimizer": "boosting",
+}
+__getattr__ = imported_late(__name__, OPTIMIZERS)

@@ -1,0 +1,143 @@
+"""Exact line searches of a measure along the outputs of the tree that has just grown, wherever its documents lie."""
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank._support.arrays import PerQuery
+from exactrank.data.blocks import wide_blocks
+from exactrank.data.immutable import sealed
+from exactrank.data.ranking_data import RankingData
+from exactrank.learning.objectives.bounded_gain import bounded_gain, selecting
+from exactrank.learning.objectives.line_search import LineSearch
+from exactrank.learning.objectives.searched_measure import LineState, SearchedMeasure
+from exactrank.learning.objectives.step_function import Interval
+from exactrank.learning.training.judge import Task
+from exactrank.learning.trees.forest import Forest
+from exactrank.learning.trees.growth import Draws, PerLeaf
+from exactrank.learning.trees.part import Outputs, TreeQuestion
+from exactrank.measures.bound import BoundMeasure
+from exactrank.measures.ties import worst_tie_order
+
+Some = slice | npt.NDArray[np.bool_]
+#: The best step between two lengths along the outputs of the tree that has just grown; on the queries that it did not see, or on all.
+Steps = Callable[[Forest, PerLeaf, bool, float, float], float]
+
+
+def exact_steps(task: Task) -> Steps:
+    """Return the line search of the measure of ``task``, as it selects, on its data."""
+    return LocalSteps(task) if task.data.is_here else DistantSteps(task)
+
+
+class LocalSteps:
+    """Steps on documents of this process."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def __call__(self, forest: Forest, outputs: PerLeaf, unseen: bool, low: float, high: float) -> float:
+        """Return the middle of the best interval between ``low`` and ``high``."""
+        search, some = self._search(_weights(forest, unseen))
+        slopes = Outputs(outputs, forest.part.leaf)[some]
+        begin = low * slopes
+        begin += forest.part.scores[some]
+        search.start(begin)
+        return low + search.best(slopes, 0.0, high - low).middle()
+
+    def _search(self, weights: PerQuery) -> tuple[LineSearch, Some]:
+        """Return a search in which queries have these ``weights``, and the documents that it is about."""
+        bound = replace(self._bound, weights=weights)
+        if weights.all() or not _core.LineSearch.serves(bound.native):
+            return LineSearch(bound), slice(None)
+        some = np.repeat(weights > 0, bound.data.sizes)
+        return LineSearch(_on_some(bound, weights > 0, some), self._peak), some  # in memory for the documents of these queries alone
+
+    @cached_property
+    def _bound(self) -> BoundMeasure:
+        return bounded_gain(worst_tie_order(self._task.measure).on(self._task.data.as_one(), threads=self._task.threads))
+
+    @cached_property
+    def _peak(self) -> float:
+        return max(LineSearch(part).peak for part in _by_block(self._bound))
+
+
+class DistantSteps:
+    """Steps on documents that lie elsewhere."""
+
+    def __init__(self, task: Task) -> None:
+        self._search = SearchedMeasure(selecting(worst_tie_order(task.measure).over(task.data, threads=task.threads)))
+
+    def __call__(self, forest: Forest, outputs: PerLeaf, unseen: bool, low: float, high: float) -> float:
+        """Return the middle of the best interval between ``low`` and ``high``."""
+        weights = _weights(forest, unseen)
+        is_all = weights is forest.plan.weights
+        search = self._search.reweigh(None if is_all else Unseen(forest.plan.draws, forest.count, len(weights)))
+
+        def best(question: TreeQuestion) -> Interval:
+            return search.best(TreeCourse(question, low), [(outputs, 0.0, high - low)])[0]
+
+        return low + forest.search_tree(best).middle()
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """The weights of queries that a tree did not see, and 0 for the others."""
+
+    draws: Draws
+    number: int  #: of the tree
+    queries: int
+
+    def __call__(self, first: int, weights: PerQuery) -> PerQuery:
+        """Return those of the queries from number ``first`` on."""
+        return np.where(self.draws.drawn(self.number, self.queries)[first : first + len(weights)], 0.0, weights)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeCourse:
+    """Scores along the outputs of a tree that has just grown, from ``low`` times these on."""
+
+    question: TreeQuestion  #: that settles the tree in its part
+    low: float
+
+    @property
+    def key(self) -> Hashable:
+        """Which forest it is of."""
+        return self.question.forest
+
+    def go(self, state: LineState, threads: int) -> None:
+        """Bring ``state`` to the scores at which the search begins."""
+        where = self.question.count, self.low
+        if state.position != where:
+            outputs = self.slopes(state, self.question.outputs, threads)
+            state.stand(where, self.low * outputs + self.question.settled(state.part).scores, threads)
+
+    def slopes(self, state: LineState, direction: PerLeaf, threads: int) -> npt.NDArray[np.float64]:
+        """Return the output of each document's leaf."""
+        return Outputs(direction, self.question.settled(state.part).leaf)[:]
+
+
+def _weights(forest: Forest, unseen: bool) -> PerQuery:
+    """Return the weights of the queries on which the step of the next tree is searched."""
+    weights = forest.plan.weights
+    others = Unseen(forest.plan.draws, forest.count, len(weights))(0, weights) if unseen else weights
+    return others if others.any() else weights
+
+
+def _on_some(bound: BoundMeasure, chosen: Some, documents: Some) -> BoundMeasure:
+    """Return the measure on the queries that are ``chosen``, and their ``documents``, without features."""
+    grades, ends = sealed(bound.grades[documents]), np.concatenate([[0], np.cumsum(bound.data.sizes[chosen])])
+    tie_key = grades if bound.tie_key is bound.grades else None if bound.tie_key is None else bound.tie_key[documents]
+    data = RankingData(sealed(np.empty((len(grades), 0), np.float32)), grades, sealed(ends), np.arange(len(ends) - 1), ())
+    return replace(bound, data=data, weights=bound.weights[chosen], grades=grades, tie_key=tie_key)
+
+
+def _by_block(bound: BoundMeasure) -> Iterator[BoundMeasure]:
+    """Yield the measure on some of the queries at a time."""
+    indptr = bound.data.indptr
+    for first, last in pairwise(wide_blocks(indptr)):
+        yield _on_some(bound, slice(first, last), slice(indptr[first], indptr[last]))

@@ -1,0 +1,31 @@
+"""Scorers: immutable functions from a document's features to its score, and the file they are kept in.
+
+A scorer is one file and one line in `KINDS`, which names its class by the ``"kind"`` that stands in model files.
+"""
+
+from collections.abc import Mapping
+from reprlib import repr
+from typing import TYPE_CHECKING, Any
+
+from exactrank._support.registry import Registry
+from exactrank.errors import DataError
+
+if TYPE_CHECKING:
+    from exactrank.models.base import Scorer
+
+KINDS: "Registry[type[Scorer]]" = Registry("kind of scorer", {
+    "deep": "exactrank.models.deep:Deep",
+    "linear": "exactrank.models.linear:Linear",
+    "network": "exactrank.models.network:Network",
+    "sum": "exactrank.models.sum:Sum",
+    "thresholds": "exactrank.models.thresholds:Thresholds",
+    "trees": "exactrank.models.tree_ensemble:TreeEnsemble",
+})  # fmt: skip
+
+
+def read_scorer(record: Mapping[str, Any], where: str) -> "Scorer":
+    """The scorer of any kind that ``to_record`` described; errors name ``where`` it was read."""
+    kind = record.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise DataError(f"{where}: the scorer's kind is {repr(kind)}; known: {', '.join(KINDS)}")
+    return KINDS[kind].from_record(record, where)

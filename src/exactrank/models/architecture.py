@@ -1,0 +1,177 @@
+"""Scorers whose parameters are one flat vector theta: what gradient methods train.
+
+`LinearModel` and `NetworkModel` describe the form of a scorer; ``on(data)`` gives its `Architecture`, the scorers of that form as
+functions of theta. Theta is in units of standardised features,
+
+    z_j = (x_j - mean_j) / scale_j                                                                              (1)
+
+so that one learning rate suits all of them; `Architecture.at` gives the scorer, which takes raw features.
+
+Scores are linear in some of the parameters: in all of a linear model's, in a network's output weights. Those are the weights of
+other features, the outputs of the hidden units, so that whatever trains linear models can train them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank._support.arrays import Matrix, PerDocument
+from exactrank._support.numerics import standard_normal
+from exactrank._support.threads import thread_count
+from exactrank.data.dataset import Dataset, Score
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError, IncompatibleError
+from exactrank.models.base import Scorer
+from exactrank.models.linear import Linear
+from exactrank.models.missing import PerFeature
+from exactrank.models.network import Network
+
+Theta = npt.NDArray[np.float64]
+HIDDEN = 100_000  #: maximum number of a network's units
+AT_ONCE = 8  #: vectors of parameters that share a reading of the features
+
+
+@dataclass(frozen=True, eq=False)
+class Architecture:
+    """Scorers of one form on features standardised by (1).
+
+    Without ``hidden`` units s = w . x with theta_j = w_j scale_j. With one layer of them theta has the weights by feature, the biases,
+    then the output weights.
+    """
+
+    mean: PerFeature
+    scale: PerFeature
+    feature_names: tuple[str, ...]
+    hidden: int = 0
+
+    @property
+    def linear(self) -> bool:
+        """Are scores linear in theta? Then convex losses have planes below them, and all documents tie where theta is 0."""
+        return not self.hidden
+
+    @cached_property
+    def native(self) -> _core.Net:
+        """The kernels' form of it."""
+        return _core.Net(self.mean, self.scale, self.hidden)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "native"}
+
+    @property
+    def size(self) -> int:
+        """How many parameters there are."""
+        return self.native.size
+
+    def initial(self, rng: np.random.Generator) -> Theta:
+        """Random parameters: scores start small, but untied, and the input of each hidden unit has a deviation of about 1."""
+        features = len(self.mean)
+        if self.linear:
+            return np.asarray(0.01 * standard_normal(rng, features) / np.sqrt(features))
+        weights = standard_normal(rng, features * self.hidden) / np.sqrt(features)
+        return np.concatenate([weights, np.zeros(self.hidden), 0.1 * standard_normal(rng, self.hidden) / np.sqrt(self.hidden)])
+
+    def at(self, theta: Theta) -> Scorer:
+        """The scorer with the parameters ``theta``."""
+        return Linear(theta * (1.0 / self.scale), self.feature_names) if self.linear else self._network(theta)
+
+    def theta_of(self, weights: PerFeature) -> Theta:
+        """The parameters of the linear scorer with ``weights``."""
+        if self.linear:
+            return np.asarray(weights * self.scale)
+        raise IncompatibleError(f"weights of a linear model cannot start a network of {self.hidden} units; start at random")
+
+    def theta_from(self, scorer: Scorer) -> Theta:
+        """The parameters of ``scorer``, which is of the same form and reads the same features, to begin from."""
+        if self.linear and isinstance(scorer, Linear):
+            return self.theta_of(scorer.weights)
+        if isinstance(scorer, Network) and scorer.n_hidden == self.hidden:
+            return scorer.on_scale(self.mean, self.scale).theta
+        found = f"a network of {scorer.n_hidden} units" if isinstance(scorer, Network) else f"a {scorer.kind} model"
+        ours = f"a network of {self.hidden} units" if self.hidden else "a linear model"
+        remedy = f"hidden={scorer.n_hidden if isinstance(scorer, Network) else None}"
+        raise IncompatibleError(f"the model to start from is {found}, and {ours} is to be trained; give {remedy}, or another start")
+
+    def linear_features(self, theta: Theta, data: RankingData) -> RankingData:
+        """``data`` with the features in whose weights the scores at ``theta`` are linear: its own, or what the hidden units say."""
+        if self.linear:
+            return data
+        active = self._network(theta).activations(data.X).astype(np.float32)
+        return replace(data, X=active, feature_names=tuple(f"unit {u}" for u in range(self.hidden)), offset=None)
+
+    def linear_weights(self, theta: Theta) -> Theta:
+        """The weights of `linear_features` in ``theta``, or a direction of them in a direction of theta."""
+        return np.asarray(theta / self.scale) if self.linear else theta[-self.hidden :]
+
+    def with_linear_weights(self, theta: Theta, weights: Theta) -> Theta:
+        """``theta`` with other weights of `linear_features`."""
+        return self.theta_of(weights) if self.linear else np.concatenate([theta[: -self.hidden], weights])
+
+    def scores(self, theta: Theta, X: Matrix, threads: int | None = None) -> PerDocument:
+        """The score of each row."""
+        return self.native.scores(np.ascontiguousarray(theta), X, thread_count(threads))
+
+    def score(self, theta: Theta, threads: int | None = None) -> Score:
+        """Return what scores the documents of any part at ``theta``."""
+        return partial(self._scores_of, theta, threads)
+
+    def _scores_of(self, theta: Theta, threads: int | None, data: RankingData) -> PerDocument:
+        return self.scores(theta, data.X, threads)
+
+    def scores_of_each(self, thetas: npt.NDArray[np.float64], X: Matrix, threads: int | None = None) -> Iterator[PerDocument]:
+        """The same for each row of ``thetas``, to the bit; of linear scorers several share a reading of the features."""
+        if not self.linear:
+            yield from (self.scores(theta, X, threads) for theta in thetas)
+            return
+        weights, count = np.ascontiguousarray(thetas * (1.0 / self.scale)), thread_count(threads)
+        for first in range(0, len(weights), AT_ONCE):
+            yield from _core.products(X, weights[first : first + AT_ONCE], count)
+
+    def _network(self, theta: Theta) -> Network:
+        weights, rest = np.split(theta, [len(self.mean) * self.hidden])
+        bias, output = np.split(rest, 2)
+        return Network(weights.reshape(-1, self.hidden).T, bias, output, self.mean, self.scale, self.feature_names)
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """One weight per feature; without ``standardise`` theta is in units of the features as they are."""
+
+    standardise: bool = True
+
+    def on(self, data: Dataset) -> Architecture:
+        """The linear models of the features of ``data``, which has no missing values."""
+        mean, scale = _standardised(data) if self.standardise else (np.zeros(data.n_features), np.ones(data.n_features))
+        return Architecture(mean, scale, data.feature_names)
+
+
+@dataclass(frozen=True)
+class NetworkModel:
+    """A network with one layer of ``hidden`` units."""
+
+    hidden: int = 10
+
+    def __post_init__(self) -> None:
+        if isinstance(self.hidden, bool) or not isinstance(self.hidden, int) or not 1 <= self.hidden <= HIDDEN:
+            raise DataError(f"hidden must be a number of units from 1 to {HIDDEN:,}, or None for a linear model; got {self.hidden!r}")
+
+    def on(self, data: Dataset) -> Architecture:
+        """The networks of the features of ``data``, which has no missing values."""
+        return Architecture(*_standardised(data), data.feature_names, self.hidden)
+
+
+def form_of(hidden: int | None) -> LinearModel | NetworkModel:
+    """A network of ``hidden`` units; without any, a linear model."""
+    return LinearModel() if hidden is None else NetworkModel(hidden)
+
+
+def _standardised(data: Dataset) -> tuple[PerFeature, PerFeature]:
+    """Mean and scale of (1): mean 0 and deviation 1 over ``data``.
+
+    A constant feature is in units of its value, so that no score is lost beside a large constant.
+    """
+    mean, deviation = data.moments
+    return mean, np.where(deviation > 0, deviation, np.maximum(np.abs(mean), 1.0))

@@ -1,0 +1,143 @@
+"""A model's card: what people should know before they use it, in Markdown.
+
+The words of the model (names, settings) may come from anywhere; they are put into cells of tables, which escape markup.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from exactrank._support.numerics import matmul
+from exactrank._support.tables import Cell, Table
+from exactrank._support.text import shortened
+from exactrank.data.alignment import listed
+from exactrank.models.base import Scorer
+from exactrank.models.deep import Deep
+from exactrank.models.linear import Linear
+from exactrank.models.network import Network
+from exactrank.models.sum import Sum
+from exactrank.models.thresholds import Thresholds
+from exactrank.models.tree_ensemble import TreeEnsemble
+
+if TYPE_CHECKING:
+    from exactrank.models.model import Model
+
+FEATURES = 100  #: of which the card says something
+_KINDS = {
+    Linear: "one weight per feature",
+    Network: "a network with one hidden layer",
+    Deep: "deep networks",
+    Thresholds: "a step function of each feature",
+    TreeEnsemble: "regression trees",
+    Sum: "a sum of models",
+}
+_MISSING = {
+    "error": "refused",
+    "zero": "treated as 0",
+    "mean": "replaced by the feature's mean over the training data",
+    "keep": "left to the model",
+}
+_USE = """## Use
+
+```python
+import exactrank as xr
+
+model = xr.load("model.json")
+scores = model.predict(data)  # a frame, a matrix or RankingData: a row is a document
+```
+
+```console
+$ exactrank predict model.json data.txt
+```"""
+_LIMITS = (
+    "Scores order the documents of one query. They are not probabilities, and scores of different queries cannot be compared.",
+    "Features must be computed as they were for the training data; they are matched by name if they have names, else by position.",
+    "The numbers above hold for queries like those of the data; on other data, evaluate before use.",
+)
+
+
+def card(model: "Model") -> str:
+    """The card of ``model``."""
+    return "\n\n".join(_sections(model)) + "\n"
+
+
+def _sections(model: "Model") -> Iterator[str]:
+    scorer, data, reached = model.scorer, model.data, model.training
+    made: dict[str, Any] = {
+        "kind": _KINDS.get(type(scorer), scorer.kind) + (f" ({scorer.n_trees:,} trees)" if isinstance(scorer, TreeEnsemble) else ""),
+        "features": scorer.n_features,
+        "categories": listed([f"{name} ({len(own):,} levels)" for name, own in scorer.levels.items()]) if scorer.levels else None,
+        "missing values": _MISSING[scorer.missing],
+        "trained by": model.ranker,
+        "trained on": model.measure,
+        "queries": data.get("queries"),
+        "documents": data.get("documents"),
+        "checksum of the data": data.get("checksum"),
+        "seed": model.seed,
+        "version of exactrank": model.library,
+    }
+    yield "# Model card"
+    yield _table("What it is", ("what", "value"), made)
+    quality: dict[str, Any] = {
+        "on training data (optimistic)": reached.get("value"),
+        "on validation data, which chose the model": reached.get("valid"),
+    }
+    if reached.get("estimate") is not None:
+        quality["on queries that the models had not seen"] = reached["estimate"]
+        quality["95% interval of that"] = " .. ".join(_cell(end, 4) for end in reached.get("interval", ()))
+    for part, values in zip(("training", "validation"), reached.get("constraints", {}).values(), strict=False):
+        quality |= {f"{constraint}, on {part} data": value for constraint, value in values.items()}
+    if any(value is not None for value in quality.values()):
+        yield _table("Quality", ("mean of the measure", "value"), quality)
+    if reached.get("interrupted"):
+        yield "Training was interrupted: this is the best model up to then."
+    if model.params or reached.get("chosen"):
+        yield _table("Settings", ("setting", "value"), dict(model.params) | dict(reached.get("chosen", {})))
+    yield _features(scorer)
+    yield _USE
+    yield "## Limits\n\n" + "\n".join(f"- {limit}" for limit in _LIMITS)
+
+
+def _table(title: str, columns: tuple[str, str], values: Mapping[str, Any]) -> str:
+    return Table(title, columns, [(name, _cell(value)) for name, value in values.items() if value is not None]).section()
+
+
+def _cell(value: Any, digits: int = 6) -> str:
+    return f"{value:.{digits}g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else shortened(str(value), 200)
+
+
+def _features(scorer: Scorer) -> str:
+    columns, values = per_feature(scorer)
+    size = [abs(row[0]) if isinstance(row[0], float) else 0.0 for row in values]
+    order = sorted(range(scorer.n_features), key=lambda j: -size[j])[:FEATURES]
+    rows: list[list[Cell]] = [[scorer.feature_names[j] if scorer.feature_names else f"column {j}", *map(_cell, values[j])] for j in order]
+    more = scorer.n_features - len(rows)
+    note = (f"The first {FEATURES} of {scorer.n_features:,} features. " if more else "") + (
+        "`exactrank probe importance` measures how much each feature matters."
+    )
+    return Table("Features", ("feature", *columns), rows).section() + f"\n\n{note}"
+
+
+def per_feature(scorer: Scorer) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """What is known of every feature: names of columns, and a row per feature. The first column says how much the feature counts."""
+    match scorer:
+        case Linear():
+            return ("weight",), [(weight,) for weight in scorer.weights.tolist()]
+        case Thresholds():
+            levels = [np.cumsum([0.0, *own]) for own in scorer.jumps]
+            return ("range of what it adds", "steps"), [(float(np.ptp(own)), len(own) - 1) for own in levels]
+        case TreeEnsemble():
+            pairs = zip(scorer.importance("gain").tolist(), scorer.importance("split").astype(int).tolist(), strict=True)
+            return ("gain in training", "splits"), list(pairs)
+        case Network():
+            slope = matmul(np.abs(scorer.output), np.abs(scorer.weights / scorer.scale))
+            return ("largest slope",), [(float(own),) for own in slope]
+        case Deep() if all(net.of is None for net in scorer.nets):
+            first = [net.weight * (net.layers[0][0] if net.layers else net.output[None]) / net.tensors["scale"] for net in scorer.nets]
+            return ("size of its first weights",), [(float(own),) for own in np.sqrt((np.concatenate(first) ** 2).sum(axis=0))]
+        case Sum():
+            parts = [(part.kind, *per_feature(part)) for part in scorer.parts]
+            columns = tuple(f"{kind}, part {number}: {own[0]}" for number, (kind, own, _) in enumerate(parts, 1))
+            return columns, list(zip(*([row[0] for row in values] for _, _, values in parts), strict=True))
+    return ("",), [("",)] * scorer.n_features

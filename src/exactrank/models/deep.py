@@ -1,0 +1,348 @@
+"""The deep scorer: networks of several layers, or PyTorch modules of the user's own, on transformed and standardised features.
+
+    z_j = (t(x_j) - mean_j) / scale_j,    t(x) = sign(x) log(1 + |x|)  or  x                                     (1)
+    h_0 = z,    h_l = relu(norm(W_l h_(l-1) + b_l)),    s(x) = w . h_L                                          (2)
+    norm(a)_i = gain_i (a_i - mean of a) / sqrt(variance of a + 1e-5) + shift_i                                 (3)
+
+A model of several networks, as a bag has them, is their weighted sum. (2) is computed here in double precision, so such a model needs no
+PyTorch. Rows are computed in blocks, by one thread each: a row's score depends neither on the other rows nor on threads.
+
+A module of the user's own takes the place of (2). The file then holds its tensors and the name of what made it, for the reader's
+information: nothing is imported by a name in a file. Who loads the model gives the module, see `with_modules`.
+"""
+
+import base64
+import reprlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
+from safetensors import SafetensorError
+
+from exactrank._support.arrays import Matrix, PerDocument
+from exactrank._support.numerics import log1p, matmul
+from exactrank._support.serialize import storable
+from exactrank._support.threads import Pool
+from exactrank.data.frame import library
+from exactrank.data.precision import Offset
+from exactrank.errors import DataError, IncompatibleError
+from exactrank.models.base import Scorer, read_common
+from exactrank.models.missing import Missing, PerFeature
+from exactrank.models.sum import Sum
+
+Tensors = Mapping[str, npt.NDArray[Any]]
+Transform = Literal["log1p", "none"]
+Floats = npt.NDArray[np.float64]
+ROWS = 512  #: of a block
+EPSILON = 1e-5  #: of (3)
+MODULE = "module."  #: begins the names of a module's tensors
+
+
+@dataclass(frozen=True, eq=False)
+class Net:
+    """One network: tensors by name, and how features are transformed; ``of`` says what made its module, unless it is (2).
+
+    ``mean`` and ``scale`` are among the tensors; (2) has ``layers.L.linear.weight`` and ``.bias``, ``layers.L.norm.weight`` and ``.bias``,
+    and ``output.weight``.
+    """
+
+    tensors: Tensors = field(repr=False)
+    weight: float = 1.0
+    transform: Transform = "log1p"
+    of: str | None = None  #: as package.module:name
+    arguments: Mapping[str, Any] = field(default_factory=dict)  #: that it was called with, besides the number of features
+    made_by: Callable[..., Any] | None = field(default=None, repr=False)  #: gets the number of features and the arguments
+
+    def __post_init__(self) -> None:
+        if self.transform not in ("log1p", "none"):
+            raise DataError(f'the transform is {reprlib.repr(self.transform)}; known: "log1p", "none"')
+        if not isinstance(self.weight, int | float) or not abs(self.weight) <= sys.float_info.max:
+            raise DataError(f"the weight of a network is {reprlib.repr(self.weight)}; expected a finite number")
+        for name, values in self.tensors.items():
+            if values.dtype.kind == "f" and not np.all(np.isfinite(values)):
+                raise DataError(f"{name} has a number that is not finite; train with a smaller learning_rate, or copy the model again")
+        mean, scale = self._tensor("mean", 1), self._tensor("scale", 1)
+        if mean.shape != scale.shape or not len(mean) or not np.all(scale > 0):
+            raise DataError("mean and scale must have one number per feature, scales above 0")
+        if self.of is None:
+            self._check_layers(len(mean))
+
+    def _check_layers(self, width: int) -> None:
+        for number in range(self.n_layers):
+            weights = self._tensor(f"layers.{number}.linear.weight", 2)
+            own = [self._tensor(f"layers.{number}.{name}", 1) for name in ("linear.bias", "norm.weight", "norm.bias")]
+            if weights.shape[1] != width or not len(weights) or any(len(one) != len(weights) for one in own):
+                raise DataError(
+                    f"layer {number} has weights of shape {weights.shape} for {width} inputs, or other numbers of units beside them"
+                )
+            width = len(weights)
+        if self._tensor("output.weight", 2).shape != (1, width):
+            raise DataError(f"output.weight has shape {self.tensors['output.weight'].shape}, expected (1, {width})")
+        if len(self.tensors) != 3 + 4 * self.n_layers:
+            raise DataError(f"there are {len(self.tensors)} tensors, expected {3 + 4 * self.n_layers}; train or copy the model again")
+
+    def _tensor(self, name: str, dimensions: int) -> npt.NDArray[Any]:
+        found = self.tensors.get(name)
+        if found is None or found.ndim != dimensions or found.dtype.kind != "f":
+            raise DataError(f"the tensor {name} of {dimensions} dimensions is missing; train or copy the model again")
+        return found
+
+    @property
+    def n_features(self) -> int:
+        """How many features it reads."""
+        return len(self.tensors["mean"])
+
+    @cached_property
+    def n_layers(self) -> int:
+        """How many hidden layers (2) has."""
+        return sum(name.endswith(".linear.weight") for name in self.tensors)
+
+    @property
+    def layers(self) -> list[tuple[Floats, Floats, Floats, Floats]]:
+        """Weights, biases, gains and shifts of each hidden layer."""
+        names = ("linear.weight", "linear.bias", "norm.weight", "norm.bias")
+        return [tuple(self.tensors[f"layers.{number}.{name}"].astype(np.float64) for name in names) for number in range(self.n_layers)]  # type: ignore[misc]
+
+    @property
+    def output(self) -> Floats:
+        """The weights w of (2)."""
+        return np.asarray(self.tensors["output.weight"][0], np.float64)
+
+    def inputs(self, x: npt.NDArray[np.floating]) -> Floats:
+        """(1), in double precision."""
+        whole = np.asarray(x, np.float64)
+        moved = np.sign(whole) * log1p(np.abs(whole)) if self.transform == "log1p" else whole
+        return np.asarray((moved - self.tensors["mean"]) / self.tensors["scale"])
+
+    @cached_property
+    def function(self) -> Callable[[Floats], Floats]:
+        """(2), or the module in its place, for a block of standardised rows."""
+        if self.of is not None:
+            return _of_module(self)
+        layers, output = [(weights.T.copy(), *rest) for weights, *rest in self.layers], self.output
+
+        def scores(h: Floats) -> Floats:
+            for weights, bias, gain, shift in layers:
+                h = matmul(h, weights) + bias
+                h -= h.mean(axis=1, keepdims=True)
+                h *= gain / np.sqrt(np.square(h).mean(axis=1, keepdims=True) + EPSILON)
+                h = np.maximum(h + shift, 0.0)
+            return matmul(h, output)
+
+        return scores
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "function"}
+
+    def to_record(self) -> dict[str, Any]:
+        """Itself as JSON values."""
+        named = {} if self.of is None else {"module": self.of, "arguments": dict(self.arguments)}
+        try:
+            content = safetensors.numpy.save({name: np.asarray(values, order="C") for name, values in self.tensors.items()})
+        except SafetensorError as error:  # it names the type, and those that there are
+            raise DataError(f"a model file cannot hold the tensors of the network: {error}") from None
+        tensors = base64.b64encode(content).decode()
+        return {"weight": self.weight, "transform": self.transform, **named, "tensors": tensors}
+
+    @classmethod
+    def read(cls, record: Any) -> "Net":
+        """The network that `to_record` described."""
+        given = record if isinstance(record, dict) else {}
+        of, arguments, text, weight = (given.get(key) for key in ("module", "arguments", "tensors", "weight"))
+        if (
+            not isinstance(of, str | None)
+            or not isinstance(arguments, dict | None)
+            or not isinstance(text, str)
+            or isinstance(weight, bool)
+        ):
+            raise DataError("nets: expected weight, transform and tensors of each network; train or copy the model again")
+        try:
+            content = base64.b64decode(text, validate=True)
+        except ValueError:
+            raise DataError("nets: the tensors are not base64; train or copy the model again") from None
+        try:
+            tensors = safetensors.numpy.load(content)
+        except (SafetensorError, KeyError, ValueError) as error:  # the latter: types and shapes that NumPy lacks
+            raise DataError(f"nets: the tensors cannot be read ({error}); train or copy the model again") from None
+        return cls(tensors, weight, given.get("transform"), of, arguments or {})  # type: ignore[arg-type]
+
+
+@storable
+@dataclass(frozen=True, eq=False, repr=False)
+class Deep(Scorer):
+    """The weighted sum of ``nets``, which read the same features; with ``feature_names=()`` features are known by position."""
+
+    nets: tuple[Net, ...]
+    feature_names: tuple[str, ...] = ()
+    missing: Missing = "error"
+    fill: PerFeature | None = None
+    offset: Offset | None = None
+
+    kind: ClassVar[str] = "deep"
+
+    def __post_init__(self) -> None:
+        vars(self)["nets"] = tuple(self.nets)
+        if not self.nets or len({net.n_features for net in self.nets}) > 1:
+            raise DataError("there must be networks, all of the same number of features")
+        self._settle(self.nets[0].n_features)
+
+    @property
+    def size(self) -> str:
+        layers = {" x ".join(f"{len(bias):,}" for _, bias, *_ in net.layers) or "linear" if net.of is None else net.of for net in self.nets}
+        return (
+            f"{len(self.nets):,} networks" if len(layers) > 1 else (f"{len(self.nets):,} of " if len(self.nets) > 1 else "") + layers.pop()
+        )
+
+    @classmethod
+    def added(cls, scorers: "Sequence[Deep]", weights: Sequence[float]) -> "Deep":
+        """All networks together."""
+        pairs = zip(scorers, weights, strict=True)
+        return replace(scorers[0], nets=tuple(replace(net, weight=weight * net.weight) for one, weight in pairs for net in one.nets))
+
+    def relative_to(self, offset: Offset | None, names: tuple[str, ...]) -> "Deep":
+        """The scorer that scores differences from ``offset`` of features called ``names`` as this one does whole features."""
+        shift = self._shift(offset)
+        if shift is not None and any(net.transform != "none" for net in self.nets):
+            raise IncompatibleError(
+                "the model takes logarithms of features that are kept as differences from other values than the data's; train it anew"
+            )
+        moved = (
+            {}
+            if shift is None
+            else {"nets": tuple(replace(net, tensors={**net.tensors, "mean": net.tensors["mean"] - shift}) for net in self.nets)}
+        )
+        return replace(self, offset=None, feature_names=names, **moved)  # type: ignore[arg-type]
+
+    def to_record(self) -> dict[str, Any]:
+        """Itself as JSON values; tensors as safetensors in base64."""
+        return self._record(features=list(self.feature_names) or self.n_features, nets=[net.to_record() for net in self.nets])
+
+    @classmethod
+    def _read(cls, record: Mapping[str, Any]) -> "Deep":
+        nets, features = record.get("nets"), record.get("features")
+        if not isinstance(nets, list) or not nets:
+            raise DataError("nets: expected a list of networks; train or copy the model again")
+        if isinstance(features, bool) or not (
+            isinstance(features, int) or (isinstance(features, list) and all(isinstance(n, str) for n in features))
+        ):
+            raise DataError("features: expected their names or their number; train or copy the model again")
+        names = tuple(features) if isinstance(features, list) else ()
+        made = cls(tuple(map(Net.read, nets)), **read_common(record, names))
+        if not names and made.n_features != features:
+            raise DataError(f"features: there are {features}, and networks of {made.n_features}; train or copy the model again")
+        return made
+
+    def _scores(self, rows: Matrix, threads: int, offset: Offset | None) -> PerDocument:
+        shift, scores = self._shift(offset), np.zeros(len(rows))
+
+        def score(start: int) -> None:
+            some = rows[start : start + ROWS]
+            block = np.asarray(some if shift is None else some + shift, np.float64)
+            holes = np.isnan(block).any(axis=1)
+            block[holes] = 0.0  # which a module might not pass on
+            with np.errstate(over="ignore", invalid="ignore"):  # in this thread
+                total = sum(net.weight * net.function(net.inputs(block)) for net in self.nets)
+            scores[start : start + ROWS] = np.where(holes, np.nan, total)
+
+        for net in self.nets:
+            net.function  # noqa: B018  (made once, before threads ask for it)
+        starts = range(0, len(rows), ROWS)
+        if threads == 1 or len(starts) == 1:
+            list(map(score, starts))
+        else:
+            with Pool(min(threads, max(1, len(starts)))) as pool:
+                list(pool.map(score, starts))
+        return scores
+
+
+def trained_module(net: Net) -> Any:
+    """A module of the user's own with the weights of ``net``, ready to score."""
+    if net.made_by is None:
+        raise IncompatibleError(needs_module(net))
+    torch = library("torch", "models of modules", "torch")
+    module = fresh_module(net.made_by, net.n_features, net.arguments)
+    states = {name.removeprefix(MODULE): torch.tensor(own) for name, own in net.tensors.items() if name.startswith(MODULE)}
+    try:
+        module.load_state_dict(states)
+    except RuntimeError as error:
+        told = "; ".join(line.strip() for line in str(error).splitlines()[1:])
+        raise IncompatibleError(f"the module does not fit the tensors of {net.of}: {told}; give the module that was trained") from None
+    return module.eval()
+
+
+def _of_module(net: Net) -> Callable[[Floats], Floats]:
+    module, torch = trained_module(net), library("torch", "models of modules", "torch")
+
+    def scores(z: Floats) -> Floats:
+        with torch.inference_mode():
+            found = flat_scores(module(torch.from_numpy(z.astype(np.float32))), len(z))
+            return np.asarray(found.double().numpy())
+
+    return scores
+
+
+def fresh_module(made_by: Callable[..., Any], n_features: int, arguments: Mapping[str, Any]) -> Any:
+    """What ``made_by`` makes for that number of features, or a copy of itself where it is a module."""
+    from copy import deepcopy
+
+    torch = library("torch", "models of modules", "torch")
+    if not callable(made_by):
+        raise IncompatibleError(f"module is {reprlib.repr(made_by)}; give an nn.Module, or the function or class that makes one")
+    module = deepcopy(made_by) if isinstance(made_by, torch.nn.Module) else made_by(n_features, **arguments)
+    if not isinstance(module, torch.nn.Module):
+        raise IncompatibleError(
+            f"module gives {reprlib.repr(module)}, which is no torch.nn.Module; give a module or a function that makes one"
+        )
+    return module
+
+
+def flat_scores(found: Any, rows: int) -> Any:
+    """What a module gave for ``rows`` documents, as one number each; an error names the shape where that is another."""
+    shape = tuple(getattr(found, "shape", ()))
+    if shape not in ((rows,), (rows, 1)):
+        was = f"a tensor of shape {shape}" if hasattr(found, "shape") else f"{type(found).__name__}"
+        raise IncompatibleError(
+            f"the module gives {was} for {rows} documents; it must give one score per document: ({rows},) or ({rows}, 1)"
+        )
+    return found.reshape(rows)
+
+
+def needs_module(net: Net) -> str:
+    """What to tell where the module of ``net`` is not there."""
+    name = str(net.of).rpartition(":")[2].rpartition(".")[2]
+    return (
+        f"the model is a module of your own, {net.of}, and code that a file names is never run;"
+        f" import it yourself and give it: xr.load(path, module={name}), or --module MODULE:{name} of exactrank export and predict"
+    )
+
+
+def with_modules(scorer: Scorer, module: object) -> Scorer:
+    """``scorer`` with ``module`` in the place of those that its file only names; a mapping gives them by these names.
+
+    A module is an ``nn.Module`` of the same form, whose weights do not count, or the function that made it.
+    """
+    nets = [net for part in (scorer.parts if isinstance(scorer, Sum) else (scorer,)) if isinstance(part, Deep) for net in part.nets]
+    open_ = [net for net in nets if net.of is not None]
+    if not open_:
+        if module is not None:
+            raise IncompatibleError("the model has no module of your own; leave out module")
+        return scorer
+    by_name: dict[str, Any] = dict(module) if isinstance(module, Mapping) else {str(net.of): module for net in open_}
+    absent = next((net for net in open_ if by_name.get(str(net.of)) is None), None)
+    if absent is not None:
+        raise IncompatibleError(needs_module(absent))
+
+    def given(part: Scorer) -> Scorer:
+        if not isinstance(part, Deep):
+            return part
+        made = replace(part, nets=tuple(net if net.of is None else replace(net, made_by=by_name[net.of]) for net in part.nets))
+        for net in made.nets:
+            net.function  # noqa: B018  (raises where the module does not fit)
+        return made
+
+    return replace(scorer, parts=tuple(map(given, scorer.parts))) if isinstance(scorer, Sum) else given(scorer)

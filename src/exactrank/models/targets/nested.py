@@ -1,0 +1,85 @@
+"""Trees in nested formats, where a node holds its children: built from the leaves up, read from the root down, and evaluated."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.errors import IncompatibleError
+from exactrank.models.targets.plain import Bools, Floats, Ints, Tree
+
+#: JSON readers give up at 1,000 nested brackets, and a level has up to two.
+DEEPEST = 300
+T = TypeVar("T")
+
+
+class Split(NamedTuple):
+    """An inner node that was read."""
+
+    feature: int
+    threshold: float
+    left: Any
+    right: Any
+    missing_left: bool
+
+
+def nested(tree: Tree, leaf: Callable[[int], T], split: Callable[[int, T, T], T]) -> T:
+    """What ``split`` makes of the root and its children, which are built first, starting with what ``leaf`` makes of the leaves."""
+    made: dict[int, T] = {}
+    for node in reversed(range(len(tree.feature))):
+        left, right = (made.pop(child) if child >= 0 else leaf(~child) for child in (int(tree.left[node]), int(tree.right[node])))
+        made[node] = split(node, left, right)
+    return made[0] if made else leaf(0)
+
+
+def depths(tree: Tree) -> Ints:
+    """How many splits lie above each inner node; raises if a tree is deeper than readers can follow."""
+    found = np.zeros(len(tree.feature), np.int64)
+    for node in range(len(found)):
+        for child in (tree.left[node], tree.right[node]):
+            if child >= 0:
+                found[child] = found[node] + 1
+    if found.max(initial=0) >= DEEPEST:
+        raise IncompatibleError(f"a tree is {found.max() + 1} splits deep, and engines read {DEEPEST} at most; train with depth={DEEPEST}")
+    return found
+
+
+def read_tree(root: Any, opened: Callable[[Any], Split | float]) -> Tree:
+    """The tree below ``root``; ``opened`` returns the split, or the leaf value, of a node."""
+    splits: list[Split] = []
+    leaves: list[float] = []
+
+    def number(node: Any) -> int:
+        found = opened(node)
+        if isinstance(found, Split):
+            splits.append(found)
+            return len(splits) - 1
+        leaves.append(found)
+        return -len(leaves)
+
+    number(root)
+    children = [(number(split.left), number(split.right)) for split in splits]  # splits grows as it is read
+    left, right = np.array(children, np.int64).reshape(-1, 2).T
+    return Tree(
+        np.array([split.feature for split in splits], np.int64),
+        np.array([split.threshold for split in splits], np.float64),
+        left,
+        right,
+        np.array([split.missing_left for split in splits], bool),
+        np.array(leaves, np.float64),
+    )
+
+
+def leaf_values(tree: Tree, columns: npt.NDArray[Any], goes_left: Callable[[npt.NDArray[Any], Any], Bools]) -> Floats:
+    """The leaf that each document reaches; ``columns`` has one row per feature, in the precision in which they are compared.
+
+    ``goes_left(values, threshold)`` decides for values that are present; NaN goes where the node says.
+    """
+    thresholds = tree.threshold.astype(columns.dtype)
+
+    def left(node: int) -> Bools:
+        values = columns[tree.feature[node]]
+        return np.where(np.isnan(values), tree.missing_left[node], goes_left(values, thresholds[node]))
+
+    return tree.leaf[tree.leaf_of(columns.shape[1], left)]

@@ -1,0 +1,39 @@
+"""The LTR plugin of OpenSearch, which has the formats of Elasticsearch's plugin, and its own flag for absent features."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from exactrank._support.settings import setting
+from exactrank.errors import IncompatibleError, SettingError
+from exactrank.models.targets.elasticsearch_ltr import ElasticsearchLTR, Node
+from exactrank.models.targets.plain import Plain
+
+
+class OpenSearchLTR(ElasticsearchLTR):
+    """The body of ``_createmodel``."""
+
+    name = "opensearch-ltr"
+    since: ClassVar[str] = "OpenSearch 3.8"
+
+    missing_as_zero: bool = setting(
+        default=False, help="Have OpenSearch 3.8 and later treat absent features as 0, where trees are written as xgboost."
+    )
+
+    def check(self, terms: Plain) -> None:
+        """Raise where the plugin, or the settings, cannot express the model."""
+        super().check(terms)
+        if self.missing_as_zero and self.form(terms) != "xgboost":
+            raise SettingError(f"missing_as_zero has no effect with format={self.form(terms)!r}, which always does so; leave it out")
+        if self.missing_as_zero and terms.missing == "keep":
+            raise IncompatibleError(
+                "missing_as_zero treats missing values as 0, but the model does not; leave it out, or train with missing='zero'"
+            )
+
+    def wrapped(self, trees: list[Node]) -> Any:
+        """With the flag, which older versions refuse, only if it was requested."""
+        return {"objective": "rank:ndcg", "splits": trees, "missing_as_zero": True} if self.missing_as_zero else trees
+
+    def unwrapped(self, definition: Any) -> tuple[list[Node], float]:
+        """The trees, and 0 or NaN by the flag."""
+        return (definition["splits"], 0.0) if isinstance(definition, dict) else (definition, np.nan)

@@ -1,0 +1,138 @@
+"""Solr's learning to rank: the model that ``PUT .../schema/model-store`` takes.
+
+Weights are a LinearModel, hidden units a NeuralNetworkModel, trees a MultipleAdditiveTreesModel. Everything is float32, added up from the
+first to the last. Solr adds a slack to each threshold that it reads: x goes left where
+
+    x <= v (+) s,    s = 1e-6 and (+) the sum in float32,                                                           (1)
+
+so a threshold d is written as a v with v (+) s = d. There is one for every d above 1e-5. Nearer to 0, and for some d below 0,
+float32 is finer than such sums. Then v is the number whose sum is the next above d, which keeps a feature equal to d on its side; but v
+stays on the same side of 0, since 0 is the most frequent value of most features.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from exactrank._support.arrays import PerDocument
+from exactrank._support.numerics import tanh
+from exactrank._support.settings import setting
+from exactrank.models.targets.nested import Split, depths, nested, read_tree
+from exactrank.models.targets.plain import ZERO, Floats, Plain, Tree
+from exactrank.models.targets.single import Singles, as_singles, decimals, numbers, rounded_down, singles, tree_sum, weighted_sum
+from exactrank.models.targets.target import Rows, Target
+
+SLACK = np.float32(1e-6)
+_CLASS = "org.apache.solr.ltr.model."
+
+
+class Solr(Target):
+    """A model of Solr's model store."""
+
+    name, suffix, kinds = "solr", ".json", ("linear", "network", "trees")
+    missing = ("zero", "keep")
+    precision: ClassVar[type[np.floating]] = np.float32
+
+    store: str | None = setting(default=None, help="The feature store that holds the features; None is Solr's default store.")
+
+    def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
+        """The model, and how far its thresholds are off."""
+        remarks: list[str] = []
+        if terms.trees:
+            kind, params = "MultipleAdditiveTreesModel", _trees(terms)
+            remarks += _off(np.concatenate([tree.threshold for tree in terms.trees]))
+            if terms.missing == "keep":
+                remarks.append(
+                    "missing values need Solr 9.2, and features that yield null, such as a FieldValueFeature with defaultValue NaN"
+                )
+        elif terms.units is None and not terms.constant:
+            kind, params = "LinearModel", {"weights": dict(zip(terms.features, _numbers(terms.linear), strict=True))}
+        else:
+            kind, params = "NeuralNetworkModel", {"layers": _layers(terms)}
+        store = {} if self.store is None else {"store": self.store}
+        features = [{"name": feature} for feature in terms.features]
+        model = store | {"class": _CLASS + kind, "name": self.model_name, "features": features, "params": params}
+        return json.dumps(model, separators=(",", ":")), remarks
+
+    def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
+        """With Solr's arithmetic."""
+        model = json.loads(content)
+        params, number = model["params"], {feature["name"]: j for j, feature in enumerate(model["features"])}
+        known = rows[:, [features.index(feature) for feature in number]]
+        if model["class"] == _CLASS + "MultipleAdditiveTreesModel":
+            absent = 0.0 if params.get("isNullSameAsZero", True) else np.nan
+            trees = (read_tree(tree["root"], lambda node: _opened(node, number)) for tree in params["trees"])
+            return tree_sum(trees, as_singles(known, absent), np.less_equal).astype(np.float64)
+        values = as_singles(known, absent=0.0)
+        if model["class"] == _CLASS + "LinearModel":
+            return weighted_sum([params["weights"][feature] for feature in number], values).astype(np.float64)
+        for layer in params["layers"]:
+            units = zip(layer["matrix"], layer["bias"], strict=True)
+            values = np.stack([weighted_sum(weights, values, bias) for weights, bias in units], axis=1)
+            if layer["activation"] == "tanh":
+                values = tanh(values).astype(np.float32)
+        return values[:, 0].astype(np.float64)
+
+
+def without_slack(thresholds: Singles) -> Singles:
+    """v of (1) for each threshold; 1e-35, which LightGBM writes for 0, is 0."""
+    thresholds = np.where((thresholds > 0) & (thresholds <= ZERO), np.float32(0), thresholds)
+    near = (thresholds.astype(np.float64) - SLACK).astype(np.float32)
+    with np.errstate(over="ignore"):
+        tried = np.stack([near, *(np.nextafter(near, np.float32(end)) for end in (-np.inf, np.inf))])
+    sums = tried + SLACK
+    off = np.abs(sums.astype(np.float64) - thresholds)
+    order = np.lexsort((off, sums < thresholds, (sums >= 0) != (thresholds >= 0)), axis=0)
+    best: Singles = np.take_along_axis(tried, order[:1], axis=0)[0]
+    return best
+
+
+def _off(given: Floats) -> list[str]:
+    """A remark about ``given`` thresholds that have no v."""
+    wanted = rounded_down(given)
+    off = np.abs((without_slack(wanted) + SLACK).astype(np.float64) - wanted)
+    count = np.count_nonzero(off > ZERO)
+    if count == 0:
+        return []
+    counted = f"{count:,} of {len(off):,} thresholds are off, by at most {off.max():.1g}"
+    return [f"{counted}: Solr adds {SLACK:g} to each, and no number gives exactly these; a value in between goes to the other side"]
+
+
+def _trees(terms: Plain) -> dict[str, Any]:
+    """All numbers are text, which is all that Solr reads here."""
+    keep = terms.missing == "keep"
+    trees = [{"weight": "1", "root": _root(tree, terms.features, keep)} for tree in terms.without_constant().trees]
+    return {"trees": trees} | ({"isNullSameAsZero": False} if keep else {})
+
+
+def _root(tree: Tree, features: Sequence[str], keep: bool) -> dict[str, Any]:
+    depths(tree)
+    thresholds, leaves = decimals(without_slack(rounded_down(tree.threshold))), decimals(singles(tree.leaf, "a leaf"))
+
+    def split(node: int, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+        asked = {"feature": features[tree.feature[node]], "threshold": thresholds[node], "left": left, "right": right}
+        return asked | ({"missing": "left" if tree.missing_left[node] else "right"} if keep else {})
+
+    return nested(tree, lambda leaf: {"value": leaves[leaf]}, split)
+
+
+def _opened(node: Mapping[str, Any], number: Mapping[str, int]) -> Split | float:
+    if "value" in node:
+        return float(node["value"])
+    threshold = float(np.float32(node["threshold"]) + SLACK)
+    return Split(number[node["feature"]], threshold, node["left"], node["right"], node.get("missing") == "left")
+
+
+def _layers(terms: Plain) -> list[dict[str, Any]]:
+    """Hidden units, if there are any, and the layer that adds them or the features up."""
+    layers = []
+    if terms.units is not None:
+        layers.append({"matrix": _numbers(terms.units.weights), "bias": _numbers(terms.units.bias), "activation": "tanh"})
+    last = terms.linear if terms.units is None else terms.units.output
+    return [*layers, {"matrix": [_numbers(last)], "bias": _numbers(np.array([terms.constant])), "activation": "identity"}]
+
+
+def _numbers(values: Any) -> Any:
+    return numbers(singles(values, "a weight"))

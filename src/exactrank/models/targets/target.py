@@ -1,0 +1,120 @@
+"""An export target: a format that some engine or language reads, with the arithmetic with which it scores.
+
+A target writes a model in `Plain` terms, with remarks where that is not exact, and computes the scores its engine would give: in
+float32 where the engine does so, with its comparisons, its slack and its rule for absent features.
+"""
+
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank._support.arrays import PerDocument
+from exactrank._support.files import whole_file
+from exactrank._support.settings import Configured, setting
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import IncompatibleError
+from exactrank.measures.base import Measure
+from exactrank.models.model import Model
+from exactrank.models.targets.plain import Plain, plain
+
+if TYPE_CHECKING:
+    from exactrank.models.targets.check import Check
+
+#: One row per document, one column per feature of the model, NaN where a value is missing.
+Rows = npt.NDArray[np.float64]
+_WORDS = {"linear": "weights of features", "network": "hidden units", "deep": "deep networks", "trees": "trees"}
+_REMEDY = {
+    "linear": "train a linear model, e.g. Blend(members='linear')",
+    "network": "train a network, e.g. LambdaRank(hidden=10)",
+    "deep": "train a deep network, e.g. TorchRanker()",
+    "trees": "train trees, e.g. Blend(members='trees')",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Export:
+    """A model as a target writes it; created by [`xr.export`][exactrank.export]."""
+
+    content: bytes = field(repr=False)
+    remarks: tuple[str, ...]  #: what is not exact, or what you need to know where the model is used
+    target: "Target"
+    model: Model = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """The content as text, for formats that are text."""
+        return self.content.decode()
+
+    def check(self, data: RankingData, measure: str | Measure | None = None, threads: int | None = None) -> "Check":
+        """Score ``data`` in the arithmetic of the target's engine, and compare; ``measure`` is by default the one trained on."""
+        from exactrank.models.targets.check import checked
+
+        return checked(self, data, measure, threads)
+
+    def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
+        """Write the content; an existing file is replaced only with ``force``, and stays whole if writing fails."""
+        with whole_file(path, force=force) as file:
+            file.write(self.content)
+
+
+class Target(Configured, ABC):
+    """A format to export to; its annotated attributes are the settings that `xr.export` takes."""
+
+    name: ClassVar[str]  #: its key in `exactrank.export.TARGETS`
+    suffix: ClassVar[str]  #: the usual suffix of its files
+    is_text: ClassVar[bool] = True  #: can its output be shown?
+    kinds: ClassVar[tuple[str, ...]]  #: which of linear, network, deep and trees it can write
+    adds: ClassVar[bool] = False  #: can it add up several kinds?
+    missing: ClassVar[tuple[Literal["zero", "mean", "keep"], ...]] = ("zero",)  #: what `Plain.missing` may be
+    names: ClassVar[re.Pattern[str] | None] = None  #: what the name of a feature must look like
+    names_remedy: ClassVar[str] = "rename the feature"
+    precision: ClassVar[type[np.floating]] = np.float64  #: in which its engine adds up
+
+    model_name: str = setting(default="exactrank", help="Name of the model where it is used.")
+
+    def export(self, model: Model) -> Export:
+        """``model`` in this format."""
+        self.check_values()
+        terms = self.terms(model)
+        self.check(terms)
+        content, remarks = self.write(terms)
+        return Export(content.encode() if isinstance(content, str) else content, tuple(remarks), self, model)
+
+    def terms(self, model: Model) -> Plain:
+        """``model`` in plain terms."""
+        return plain(model)
+
+    @abstractmethod
+    def write(self, terms: Plain) -> tuple[str | bytes, Sequence[str]]:
+        """The content of the export, and remarks."""
+
+    @abstractmethod
+    def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
+        """The scores that the engine would give ``rows``, computed in its arithmetic from what `write` wrote."""
+
+    def check(self, terms: Plain) -> None:
+        """Raise if the target cannot express the model."""
+        if not terms.kinds:
+            raise IncompatibleError("the model has no weights, units or trees, and scores all documents the same; train it again")
+        for kind in terms.kinds:
+            if kind not in self.kinds:
+                remedy = " or ".join(_REMEDY[can] for can in self.kinds)
+                raise IncompatibleError(f"{self.name} cannot express {_WORDS[kind]}; {remedy}, or export to another target")
+        if len(terms.kinds) > 1 and not self.adds:
+            has = " and ".join(_WORDS[kind] for kind in terms.kinds)
+            remedy = " or ".join(_REMEDY[kind] for kind in terms.kinds)
+            raise IncompatibleError(f"{self.name} cannot add up {has}; {remedy}, or export to onnx, vespa, sql, python or c")
+        if terms.missing not in self.missing:
+            ways = " or ".join(f"missing={way!r}" for way in self.missing)
+            raise IncompatibleError(
+                f"{self.name} cannot treat missing values as the model does (missing={terms.model.scorer.missing!r}); train with {ways}"
+            )
+        for feature in terms.features:
+            if self.names is not None and not self.names.fullmatch(feature):
+                raise IncompatibleError(f"{self.name} cannot have a feature called {feature!r}; {self.names_remedy}")

@@ -1,0 +1,141 @@
+"""The threshold scorer: a sum of step functions, one per feature.
+
+    s(x) = sum_j sum_k jump_jk [x_j > t_jk]                                                                     (1)
+
+The steps of a feature make one step function, in whatever order they were found. A constant would not change a ranking, so below
+its first threshold a feature adds 0. x_j is the feature less ``offset[j]`` if it was kept as a difference from that.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank import _core
+from exactrank._support.arrays import Matrix, PerDocument
+from exactrank._support.serialize import storable
+from exactrank.data.precision import Offset
+from exactrank.errors import DataError
+from exactrank.models.base import Scorer, numbers, read_common, read_numbers, sum_rounded_down
+from exactrank.models.missing import Missing, PerFeature
+
+PerStep = npt.NDArray[np.float64]  #: one number per step
+Flat = tuple[npt.NDArray[np.int64], PerStep, npt.NDArray[np.float64]]
+
+
+@storable
+@dataclass(frozen=True, eq=False, repr=False)
+class Thresholds(Scorer):
+    """(1): the rising ``thresholds`` and the ``jumps`` of each feature; with ``feature_names=()`` features are known by position.
+
+    >>> steps = Thresholds((np.array([0.5, 2.0]), np.array([])), (np.array([1.0, -0.25]), np.array([])), ("bm25", "length"))
+    >>> steps.score(np.array([[0.5, 3.0], [1.0, 3.0], [9.0, 3.0]], np.float32))
+    array([0.  , 1.  , 0.75])
+    """
+
+    thresholds: tuple[PerStep, ...]
+    jumps: tuple[PerStep, ...]
+    feature_names: tuple[str, ...] = ()
+    missing: Missing = "error"
+    fill: PerFeature | None = None
+    offset: Offset | None = None
+
+    kind: ClassVar[str] = "thresholds"
+
+    def __post_init__(self) -> None:
+        if len(self.thresholds) != len(self.jumps) or not self.thresholds:
+            raise DataError(f"there are {len(self.thresholds)} lists of thresholds and {len(self.jumps)} of jumps; give each feature both")
+        for name in ("thresholds", "jumps"):  # of which a feature may have none
+            lists = enumerate(getattr(self, name))
+            vars(self)[name] = tuple(numbers(f"{name}[{j}]", values) if np.size(values) else np.empty(0) for j, values in lists)
+        for j, (thresholds, jumps) in enumerate(zip(self.thresholds, self.jumps, strict=True)):
+            if len(thresholds) != len(jumps):
+                raise DataError(f"feature {j} has {len(thresholds)} thresholds for {len(jumps)} jumps; give one jump per threshold")
+            if np.any(np.diff(thresholds) <= 0):
+                raise DataError(f"the thresholds of feature {j} are {thresholds.tolist()}; sort them and remove duplicates")
+        self._settle(len(self.thresholds))
+
+    @property
+    def size(self) -> str:
+        return f"{sum(map(len, self.jumps)):,} steps"
+
+    @classmethod
+    def merged(cls, steps: npt.ArrayLike, n_features: int, feature_names: tuple[str, ...] = ()) -> "Thresholds":
+        """The scorer that adds up ``steps``, a row each: the feature's number, the threshold and the jump.
+
+        >>> Thresholds.merged([(0, 2.0, 0.25), (0, 0.5, 1.0), (0, 2.0, -0.5)], n_features=1).jumps
+        (array([ 1.  , -0.25]),)
+        """
+        rows = np.array(steps, np.float64).reshape(-1, 3)
+        of_feature = [rows[rows[:, 0] == j] for j in range(n_features)]
+        found = [np.unique(own[:, 1], return_inverse=True) for own in of_feature]
+        jumps = [np.bincount(at, own[:, 2], len(kept)).astype(np.float64) for own, (kept, at) in zip(of_feature, found, strict=True)]
+        return cls(tuple(kept for kept, _ in found), tuple(jumps), feature_names)
+
+    @classmethod
+    def added(cls, scorers: "Sequence[Thresholds]", weights: Sequence[float]) -> "Thresholds":
+        """The scorer with the steps of all."""
+        steps = [
+            np.column_stack([np.full(len(at), j), at, weight * jumps])
+            for scorer, weight in zip(scorers, weights, strict=True)
+            for j, (at, jumps) in enumerate(zip(scorer.thresholds, scorer.jumps, strict=True))
+        ]
+        found = cls.merged(np.concatenate(steps), scorers[0].n_features)
+        return replace(scorers[0], thresholds=found.thresholds, jumps=found.jumps)
+
+    def to_record(self) -> dict[str, Any]:
+        """Itself as JSON values: for each feature its steps, by name, or in a list where features have none."""
+        steps = [np.stack(pair, axis=1).tolist() for pair in zip(self.thresholds, self.jumps, strict=True)]
+        return self._record(steps=dict(zip(self.feature_names, steps, strict=True)) if self.feature_names else steps)
+
+    @classmethod
+    def _read(cls, record: Mapping[str, Any]) -> "Thresholds":
+        given = record.get("steps")
+        if not isinstance(given, dict | list) or not given:
+            raise DataError('expected steps by feature name, {"bm25": [[threshold, jump], ...], ...}, or a list of such lists')
+        steps = []
+        for name, own in given.items() if isinstance(given, dict) else enumerate(given):
+            what = f"steps of {name!r}"
+            if not isinstance(own, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in own):
+                raise DataError(f"{what}: expected pairs of a threshold and a jump, [[0.5, 1.0], ...]")
+            steps.append(np.array([read_numbers({what: pair}, what)[1] for pair in own]).reshape(-1, 2))
+        thresholds, jumps = (tuple(own[:, column] for own in steps) for column in (0, 1))
+        return cls(thresholds, jumps, **read_common(record, tuple(given) if isinstance(given, dict) else ()))
+
+    def _scores(self, rows: Matrix, threads: int, offset: Offset | None) -> PerDocument:
+        (start, thresholds, levels), shift = self._flat, self._shift(offset)
+        moved = thresholds if shift is None else sum_rounded_down(thresholds, -np.repeat(shift, np.diff(start)))
+        return _core.step_scores(rows, start, moved, levels, threads)
+
+    @cached_property
+    def _flat(self) -> Flat:
+        """Where each feature's steps begin, all thresholds, and all levels: one more a feature, from 0 up."""
+        start = np.concatenate([[0], np.cumsum([len(own) for own in self.thresholds])])
+        levels = [np.concatenate([[0.0], np.cumsum(own)]) for own in self.jumps]
+        return start.astype(np.int64), np.concatenate(self.thresholds), np.concatenate(levels)
+
+
+class StepScores:
+    """The scores of the rows of ``X``, which holds no missing values, by steps that come one after the other.
+
+    Steps are three numbers each: feature, threshold, jump. Scores are kept: steps that go on from the last ones cost what is new alone.
+    """
+
+    def __init__(self, X: Matrix) -> None:
+        self._X = X
+        self._steps: PerStep = np.empty(0)
+        self._scores: PerDocument = np.zeros(len(X))
+
+    def at(self, steps: PerStep) -> PerDocument:
+        """The sums of the jumps."""
+        known = len(self._steps)
+        if not np.array_equal(steps[:known], self._steps):
+            known, self._scores = 0, np.zeros(len(self._X))
+        for feature, threshold, jump in steps[known:].reshape(-1, 3):
+            # Compared as floats, a threshold halfway between two values could fall onto one of them.
+            self._scores = self._scores + jump * (self._X[:, int(feature)].astype(np.float64) > threshold)
+        self._steps = steps
+        return self._scores

@@ -1,0 +1,154 @@
+"""Trees in a model file: one JSON object per tree, with plain arrays of numbers.
+
+``feature``, ``threshold``, ``decision``, ``left``, ``right`` and ``gain`` have a number per split, ``value`` and ``documents`` a number per
+leaf, as in `TreeTable`. The threshold of a categorical split is a place in ``categories``, which lists the categories of each set, and
+``weight`` is what the values have been multiplied by. JSON has no infinity, so it is written as the text ``"inf"``.
+"""
+
+import math
+import reprlib
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exactrank.errors import DataError
+from exactrank.models.tree_table import AGAIN, CATEGORICAL, MOST, MOST_WORDS, Floats, TreeTable, categories_in
+
+HIGHEST_CATEGORY = (1 << 24) - 1  #: up to which float32 holds every whole number
+_INFINITE = {"inf": math.inf, "-inf": -math.inf}
+_INTEGERS = {"feature": "feature", "decision": "decision", "left": "left", "right": "right"}  # of a record, by the field of a table
+_NUMBERS = {"threshold": "threshold", "gain": "gain", "leaf_value": "value", "cover": "documents"}
+
+
+def tree_records(table: TreeTable) -> list[dict[str, Any]]:
+    """Return ``table`` as JSON values, an object per tree, with numbers that read back to the same bits.
+
+    >>> stump = TreeTable(1, [0, 1], [0], [np.inf], [8], [-1], [-2], [1.0], [2.0, 3.0], [0], [], [1.0], [7.0, 5.0])
+    >>> tree_records(stump)[0]["threshold"], tree_records(stump)[0]["value"]
+    (['inf'], [2.0, 3.0])
+    """
+    return [_record(table.single(t)) for t in range(table.n_trees)]
+
+
+def _record(tree: TreeTable) -> dict[str, Any]:
+    categorical = (tree.decision & CATEGORICAL) > 0
+    numbers, place = np.unique(tree.threshold[categorical].astype(np.int64), return_inverse=True)
+    threshold = np.array(tree.threshold)
+    threshold[categorical] = place
+    record: dict[str, Any] = {
+        "weight": float(tree.shrinkage[0]),
+        "feature": tree.feature.tolist(),
+        "threshold": _written(threshold),
+        "decision": tree.decision.tolist(),
+        "left": tree.left.tolist(),
+        "right": tree.right.tolist(),
+        "gain": _written(_shortened(tree.gain)),
+        "value": tree.leaf_value.tolist(),
+        "documents": [int(count) if count.is_integer() else count for count in tree.cover.tolist()],
+    }
+    sets = [tree.sets[slice(*tree.set_start[number : number + 2])] for number in numbers]
+    return record | ({"categories": [categories_in(words).tolist() for words in sets]} if sets else {})
+
+
+def _written(values: Floats) -> list[float | str]:
+    return [value if math.isfinite(value) else repr(value) for value in values.tolist()]
+
+
+def _shortened(values: npt.NDArray[np.float32]) -> Floats:
+    """Return ``values`` as the doubles with the fewest digits that round to the same floats."""
+    short = np.array([str(value) for value in values], np.float64)
+    with np.errstate(over="ignore"):
+        return np.where(short.astype(np.float32) == values, short, values.astype(np.float64))
+
+
+def read_trees(records: object, n_features: int) -> TreeTable:
+    """Return the trees that `tree_records` wrote; raises a `DataError` that names the tree where they are damaged."""
+    if not isinstance(records, list):
+        raise DataError(f"trees: {reprlib.repr(records)} is not a list; {AGAIN}")
+    columns: dict[str, list[Any]] = {name: [] for name in (*_INTEGERS, *_NUMBERS)}
+    splits, shrinkage, words, sets = [0], list[float](), [0], list[npt.NDArray[np.uint32]]()
+    for t, record in enumerate(records):
+        if not isinstance(record, dict):
+            raise DataError(f"tree {t}: {reprlib.repr(record)} is not an object; {AGAIN}")
+        tree: dict[str, list[Any]] = {name: _integers(record, key, t) for name, key in _INTEGERS.items()}
+        tree |= {name: _numbers(record, key, t) for name, key in _NUMBERS.items()}
+        _check_lengths(tree, t)
+        categorical = [bool(decision & CATEGORICAL) for decision in tree["decision"]]
+        tree["threshold"] = _numbered(tree["threshold"], categorical, record.get("categories", []), len(sets), t)
+        for categories in record.get("categories", []):
+            sets.append(_words(categories, t, MOST_WORDS - words[-1]))
+            words.append(words[-1] + len(sets[-1]))
+        for name, values in tree.items():
+            columns[name] += values
+        splits.append(splits[-1] + len(tree["feature"]))
+        shrinkage.append(_number(record.get("weight"), "weight", t))
+    return TreeTable(
+        n_features,
+        start=np.array(splits),
+        set_start=np.array(words),
+        sets=np.concatenate([*sets, np.empty(0, np.uint32)]),
+        shrinkage=np.array(shrinkage, np.float64),
+        **{name: np.array(columns[name], np.int64) for name in _INTEGERS},  # type: ignore[arg-type]  # the table narrows them
+        **{name: np.array(columns[name], np.float64) for name in _NUMBERS},  # type: ignore[arg-type]
+    )
+
+
+def _list(record: Mapping[str, Any], key: str, t: int) -> list[Any]:
+    values = record.get(key)
+    if not isinstance(values, list):
+        raise DataError(f"tree {t}: {key} is {reprlib.repr(values)}, not a list of numbers; {AGAIN}")
+    return values
+
+
+def _integers(record: Mapping[str, Any], key: str, t: int) -> list[int]:
+    values = _list(record, key, t)
+    for value in values:
+        if type(value) is not int or not -MOST <= value < MOST:
+            raise DataError(f"tree {t}: {key} has {reprlib.repr(value)}, which is not a whole number of 32 bits; {AGAIN}")
+    return values
+
+
+def _numbers(record: Mapping[str, Any], key: str, t: int) -> list[float]:
+    return [_number(value, key, t) for value in _list(record, key, t)]
+
+
+def _number(value: object, key: str, t: int) -> float:
+    if isinstance(value, str) and value in _INFINITE:
+        return _INFINITE[value]
+    if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:  # type: ignore[arg-type]
+        raise DataError(f'tree {t}: {key} has {reprlib.repr(value)}, which is neither a number nor "inf" or "-inf"; {AGAIN}')
+    return float(value)  # type: ignore[arg-type]
+
+
+def _check_lengths(tree: Mapping[str, Sequence[Any]], t: int) -> None:
+    splits = len(tree["feature"])
+    for name, key in (_INTEGERS | _NUMBERS).items():
+        count = splits + (name in ("leaf_value", "cover"))
+        if len(tree[name]) != count:
+            raise DataError(f"tree {t}: {key} has {len(tree[name])} numbers and feature has {splits}, so there must be {count}; {AGAIN}")
+
+
+def _numbered(threshold: list[float], categorical: list[bool], categories: object, before: int, t: int) -> list[float]:
+    """Return the thresholds with sets of categories counted over all trees: ``before`` have some already."""
+    if not isinstance(categories, list):
+        raise DataError(f"tree {t}: categories is {reprlib.repr(categories)}, not a list of lists; {AGAIN}")
+    for value, is_set in zip(threshold, categorical, strict=True):
+        if is_set and value not in range(len(categories)):
+            raise DataError(f"tree {t}: threshold {value} is not the place of one of the {len(categories)} categories; {AGAIN}")
+    return [before + value if is_set else value for value, is_set in zip(threshold, categorical, strict=True)]
+
+
+def _words(categories: object, t: int, most: int) -> npt.NDArray[np.uint32]:
+    """Return a set of categories as bits, in ``most`` words or fewer, so that a short file cannot ask for much memory."""
+    if not isinstance(categories, list) or not all(type(value) is int and 0 <= value <= HIGHEST_CATEGORY for value in categories):
+        shown = reprlib.repr(categories)
+        raise DataError(f"tree {t}: categories has {shown}; expected a list of whole numbers from 0 to {HIGHEST_CATEGORY}; {AGAIN}")
+    count = max(categories, default=0) // 32 + 1
+    if count > most:
+        raise DataError(f"tree {t}: the categories of all trees take more than {MOST_WORDS:,} words; number categories from 0 on")
+    bits = np.zeros(32 * count, np.uint8)
+    bits[np.array(categories, np.int64)] = 1
+    return np.packbits(bits, bitorder="little").view("<u4").astype(np.uint32)

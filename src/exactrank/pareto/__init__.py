@@ -1,1 +1,0 @@
-"""The exact trade-off of two measures: `xr.pareto` and `xr.tradeoff`."""
