@@ -25,13 +25,13 @@ test: $(VENV)/.tested
 
 # The outputs that the documentation shows, with OpenBLAS's kernels for two other processors; NumPy's for AVX-512 are left out in one of them.
 test-pages: $(VENV)/.tested
-	OPENBLAS_CORETYPE=Haswell NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" $(BIN)/python -m pytest --numprocesses auto tests/test_docs.py
-	OPENBLAS_CORETYPE=Prescott $(BIN)/python -m pytest --numprocesses auto tests/test_docs.py
+	OPENBLAS_CORETYPE=Haswell NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" $(BIN)/python -m pytest --numprocesses auto tests/docs/test_docs.py
+	OPENBLAS_CORETYPE=Prescott $(BIN)/python -m pytest --numprocesses auto tests/docs/test_docs.py
 
 # The report of a comparison in a real browser. Installs Debian's Chromium with apt-get where there is none, by sudo unless you are root.
 test-browser: $(VENV)/.tested
 	command -v chromium || { s=$$([ $$(id -u) = 0 ] || echo sudo); $$s apt-get update && $$s apt-get install --yes --no-install-recommends chromium; }
-	$(BIN)/python -m pytest tests/test_browser.py
+	$(BIN)/python -m pytest tests/compare/test_browser.py
 
 # The GPU's kernels on a GPU, beside their emulation, and PyTorch's tests; skipped, with the reason, what this machine lacks. Installs CuPy for
 # the driver's version of CUDA where there is an NVIDIA GPU.
@@ -39,7 +39,7 @@ test-gpu: $(VENV)/.tested
 	if command -v nvidia-smi > /dev/null && nvidia-smi > /dev/null; then \
 	  $(PIP) torch cupy-cuda$$(nvidia-smi | sed -n 's/.*CUDA.*Version: \([0-9]*\).*/\1/p')x; \
 	else echo "There is no NVIDIA GPU here: the kernels are emulated on the processor, and the CUDA tests are skipped."; fi
-	$(BIN)/python -m pytest tests/test_gpu.py tests/test_gpu_forest.py tests/test_torch.py tests/test_torch_ranker.py
+	$(BIN)/python -m pytest tests/backends/test_gpu.py tests/backends/test_gpu_forest.py tests/torch/test_torch.py tests/rankers/test_torch_ranker.py
 
 # Format, lint, types, direction of imports, headers that stand alone, strict docs; the core was built without a warning. With --jobs at once.
 check: format types headers docs
@@ -106,9 +106,9 @@ MINUTES ?= 30
 soak: $(VENV)/.tested
 	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-KERNEL_TESTS := $(addprefix tests/test_,$(addsuffix .py,measures numerics profile line_search directrank letor cache synthetic lambdas listwise \
-  network spsa structured pair_hinge cutting_plane bundle regularised_risk adarank rankboost thresholds sampled_lambdas tree_ensemble tree_shap \
-  tree_table forest native_borders refused_threads))
+KERNEL_TESTS := $(foreach name,measures numerics profile line_search directrank letor cache synthetic lambdas listwise network spsa structured \
+  pair_hinge cutting_plane bundle regularised_risk adarank rankboost thresholds sampled_lambdas tree_ensemble tree_shap tree_table forest \
+  native_borders refused_threads,$(shell find tests -name test_$(name).py))
 LIBRARY = $$($${CXX:-g++} -print-file-name=lib$(1).so)
 SANITIZED = LD_PRELOAD="$(call LIBRARY,asan) $(call LIBRARY,ubsan)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONPATH=build/sanitize
 

@@ -1,8 +1,8 @@
 """Claim: the loss of a batch with its gradient, on one core, takes a small part of what the padded loss of sentence-transformers takes.
 
-Both are lambdas of nDCG with the same gradient (`tests/test_sentence_transformers.py`). The model is a stand-in whose scores are given, so
-that the loss alone is timed: scores in, gradient by the scores out. Each is timed several times in a row before the other's turn: right
-after the padded loss, which leaves no cache warm, ours takes up to twice as long.
+Both are lambdas of nDCG with the same gradient (`tests/torch/test_sentence_transformers.py`). The model is a stand-in whose scores are
+given, so that the loss alone is timed: scores in, gradient by the scores out. Each is timed several times in a row before the other's turn:
+right after the padded loss, which leaves no cache warm, ours takes up to twice as long.
 """
 
 import sys

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 import exactrank as xr
-from tests.forged_cache import arrays_of, cache_bytes, footer_of, forged
+from tests.data.forged_cache import arrays_of, cache_bytes, footer_of, forged
 from tests.fuzz.mutations import ODD_VALUES, changed_json, mutated, one_of
 from tests.fuzz.target import NoInputError, Target
 from tests.fuzz.usage import use_file

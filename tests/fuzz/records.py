@@ -9,7 +9,7 @@ import numpy as np
 import exactrank as xr
 from exactrank.clicks.propensities import read_propensities
 from exactrank.data.shards import Shard, manifest_of
-from tests.forged_cache import cache_bytes
+from tests.data.forged_cache import cache_bytes
 from tests.fuzz.mutations import ODD_WORDS, changed_json, mutated, one_of
 from tests.fuzz.target import Target, require
 

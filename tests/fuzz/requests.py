@@ -18,7 +18,7 @@ from exactrank.serve.models import Models, ServedModel
 from tests.fuzz.models import JSON
 from tests.fuzz.mutations import changed_json, mutated, one_of, soup
 from tests.fuzz.target import Target, require
-from tests.serving import Wire
+from tests.serve.serving import Wire
 
 SCORER = xr.Linear(np.array([1.0, -2.0]), ("a", "b"), missing="zero")
 GOOD = [

@@ -25,7 +25,7 @@ from exactrank.backends.dask import DaskBackend
 from exactrank.data.shards import Shards, read_shards
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.data.write_shards import write_shards
-from tests.dask_processes import dask, scheduler_and_address
+from tests.backends.dask_processes import dask, scheduler_and_address
 
 ROOT = Path(__file__).parents[2]
 QUERIES = 1500

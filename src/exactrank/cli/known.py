@@ -2,7 +2,7 @@
 
 The settings of a ranker are known once it is imported, with the numerical libraries that it needs, which takes a second or two. So that
 help, lists and completion answer at once, what they say of our own methods is kept in ``methods.json``. The tests hold it against the
-declarations; ``python -m tests.test_cli_help`` writes it anew.
+declarations; ``python -m tests.cli.test_cli_help`` writes it anew.
 """
 
 import json

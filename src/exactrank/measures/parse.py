@@ -13,7 +13,7 @@ their numbers:
 | sklearn   | linear                                                        | 0                | expected |
 
 A preset knows only the measures that its tool has. XGBoost cuts a measure without ``@k`` at its default of 32 pairs per
-sample. ``tests/test_agreement.py`` compares each preset with the installed tool.
+sample. ``tests/measures/test_agreement.py`` compares each preset with the installed tool.
 
 Names exactly as trec_eval writes them are its measures with its conventions, even without a preset: ``ndcg``, ``ndcg_cut_10``,
 ``map``, ``map_cut_10``, ``recip_rank``, ``P_5``, ``recall_100``, ``success_1``, ``bpref``.

@@ -1,0 +1,227 @@
+"""Help, examples, lists and completion: nothing is cut at 80 columns, what is shown runs, and it answers without numerical libraries."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import exactrank as xr
+from exactrank.cli import app, compare as compare_command
+from exactrank.cli.completion import complete_measure, complete_methods, complete_ranker
+from exactrank.cli.examples import EXAMPLES, examples_of
+from exactrank.cli.known import STORED, peers, rankers
+from exactrank.cli.ranker_options import stored_text
+from exactrank.measures.parse import known_measures
+from exactrank.rankers import RANKERS
+from tests.driver import commands as driver
+
+WIDTH = 80
+HEAVY = {"numpy", "scipy", "sklearn", "lightgbm", "pandas", "matplotlib"}
+
+
+def pages(group=None, before=()):
+    """The words of every command and every group, those of single methods among them, and itself."""
+    group = group or get_command(app)
+    yield " ".join(before), group
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        if hasattr(command, "list_commands"):
+            yield from pages(command, (*before, name))
+        else:
+            yield " ".join((*before, name)), command
+
+
+PAGES = dict(pages())
+
+
+def shown(words, width=WIDTH):
+    done = CliRunner().invoke(app, [*words.split(), "--help"], env={"COLUMNS": str(width), "NO_COLOR": "1"}, prog_name="exactrank")
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.mark.parametrize("words", PAGES)
+@pytest.mark.parametrize("width", [WIDTH, 50])
+def test_nothing_is_cut(words, width):
+    page = shown(words, width)
+    assert "…" not in page
+    assert max(map(len, page.splitlines())) <= width
+    said = " ".join(page.replace("│", " ").split())
+    for option in PAGES[words].params:
+        for name in (*option.opts, *option.secondary_opts) if option.param_type_name == "option" else ():
+            assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", page), f"{words} --help does not show {name} whole"
+        if width == WIDTH and option.help:
+            assert " ".join(option.help.split()) in said, f"{words} --help does not say all of {option.name}"
+
+
+@pytest.mark.parametrize("words", PAGES)
+def test_flags_are_shown_alone_and_options_with_a_word_for_their_value(words):
+    page = shown(words, 110)
+    for option in PAGES[words].params:
+        if option.param_type_name == "option":
+            name = max((*option.opts, *option.secondary_opts), key=len)
+            after = re.search(rf"^│ (?:-\w, |--[\w-]+ / )?{name}(?![\w-])(?P<value> \S+)?", page, re.MULTILINE)["value"]
+            assert (after is None) == bool(option.is_flag), (words, name, after)
+            assert after is None or re.fullmatch(r" [A-Z][\w=:,.|-]*", after), (words, name, after)
+
+
+def test_options_stand_in_panels():
+    page = shown("train lambdamart")
+    titles = re.findall(r"^╭─ (.+?) ─+╮$", page, re.MULTILINE)
+    assert titles == ["Arguments", "Data", "Training", "Trees", "Lambda function", "Output", "Examples"]
+    panel = {title: page.split(f"╭─ {title} ")[1].split("╰─")[0] for title in titles}
+    for title, names in {
+        "Data": ("--valid", "--missing", "--query-column"),
+        "Training": ("--measure", "--learning-rate", "--seed", "--resume"),
+        "Trees": ("--leaves", "--feature-fraction"),
+        "Lambda function": ("--lambdas", "--weighted-by"),
+        "Output": ("--out", "--force", "--json"),
+    }.items():
+        assert all(name in panel[title] for name in names), title
+
+
+def test_what_is_known_of_methods_is_what_they_declare():
+    assert STORED.read_text("utf-8") == stored_text(), "python -m tests.cli.test_cli_help writes it anew"
+
+
+def test_help_and_lists_import_nothing_heavy():
+    code = (
+        "import sys\nfrom exactrank.cli import app\n"
+        "try:\n    app(prog_name='exactrank')\nexcept SystemExit as end:\n    code = end.code\n"
+        f"print('HEAVY', code, sorted(set(sys.modules) & {HEAVY}))"
+    )
+    for words in (["--help"], ["train", "lambdamart", "--help"], ["compare", "--help"], ["train"], ["methods"]):
+        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+        assert re.search(r"HEAVY [02] \[\]$", done.stdout.strip()), (words, done.stdout[-300:], done.stderr)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What `exactrank.cli.examples` promises."""
+    place = tmp_path_factory.mktemp("examples")
+    rng = np.random.default_rng(0)
+    names = ["train", "valid", "test", *(f"S{k}" for k in range(1, 6))]
+    for number, name in enumerate(names):
+        X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
+        X[:, 0] += y
+        qid = np.repeat(np.arange(12), 5) + 100 * number
+        xr.write(xr.RankingData.from_arrays(X, y, qid=qid, docid=[f"d{i}" for i in range(60)]), place / f"{name}.txt")
+    pairs = "".join(f"{q},d{5 * q},d{5 * q + 1}\n" for q in range(12))
+    (place / "judgments.csv").write_text(f"query_id,better,worse\n{pairs}")
+    grades = {(q, d): int(rng.integers(0, 3)) for q in range(12) for d in range(8)}
+    (place / "qrels.txt").write_text("".join(f"{q} 0 d{d} {grade}\n" for (q, d), grade in grades.items()))
+    for name in ("bm25", "dense"):
+        lines = [f"{q} Q0 d{d} 1 {grade + rng.normal():.3f} {name}\n" for (q, d), grade in grades.items()]
+        (place / f"{name}.run").write_text("".join(lines))
+    return place
+
+
+UNLIKE = {"serve", "demo"}  #: which do not end, and which take a minute
+
+
+def run_examples(words, place):
+    lines = examples_of(words)
+    assert len(lines) == 2
+    page = shown(words)
+    said = " ".join(page.replace("│", " ").replace(" \\ ", " ").split())
+    for line in lines:
+        assert line in said
+        again = ["--force"] if "--force" in page and " --out -" not in line else []  # another command may show the same example
+        done = driver().run(*shlex.split(line)[1:], *again, at=place, COLUMNS="100")
+        assert done.code == 0, f"{line}\n{done.err}"
+
+
+def test_every_command_shows_two_examples_and_they_run(folder):
+    """In their order: later ones use what earlier ones wrote."""
+    assert {words for words in PAGES if not words.startswith("train ")} == set(EXAMPLES)
+    for words in dict.fromkeys(["train", *EXAMPLES]):
+        if words and words not in UNLIKE:
+            run_examples(words, folder)
+
+
+@pytest.mark.parametrize("method", RANKERS.own)
+def test_every_method_shows_two_examples_and_they_run(method, folder):
+    run_examples(f"train {method}", folder)
+
+
+def test_the_examples_of_serve_and_demo(folder, monkeypatch):
+    served = []
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("exactrank.serve.server.serve", lambda paths, host, port, *more: served.append((list(paths), port)))
+    monkeypatch.setattr(compare_command, "QUERIES", 12)
+    monkeypatch.setattr(compare_command, "METHODS", ("ridge", "listnet"))
+    for line in (*EXAMPLES["serve"], *EXAMPLES["demo"]):
+        done = CliRunner().invoke(app, shlex.split(line))
+        assert done.exit_code == 0, (line, done.output)
+    assert served == [(["model"], 8000), (["first", "second"], 8080)]
+    assert (folder / "exactrank-demo" / "report.html").exists()
+    assert (folder / "elsewhere" / "report.html").exists()
+
+
+def called(*words, code=0):
+    done = CliRunner().invoke(app, list(words), env={"COLUMNS": "80"}, prog_name="exactrank")
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def test_methods_and_measures_are_listed():
+    methods, measures = json.loads(called("methods", "--json")), json.loads(called("measures", "--json"))
+    assert list(methods["train"]) == list(rankers()) == list(RANKERS)
+    assert set(methods["compare"]) == {*rankers(), *peers()} >= {"lightgbm", "xgboost", "catboost"}
+    assert list(measures["measures"]) == known_measures()
+    assert measures["measures"]["nDCG"]["settings"]["gain"] == "exp2"
+    assert "trec_eval" in measures["presets"]
+    for words, names in (("methods", methods["compare"]), ("measures", measures["measures"])):
+        table = called(words)
+        assert "…" not in table
+        assert all(name in table for name in names)
+
+
+@pytest.mark.parametrize(("typo", "meant"), [("lambdamrt", "lambdamart"), ("Ridge", "ridge"), ("coordinate_ascent", "coordinate-ascent")])
+def test_a_method_that_is_misspelt_is_suggested(typo, meant):
+    said = " ".join(called("train", typo, "data.txt", code=2).replace("│", " ").split())
+    assert f"no ranker '{typo}' (did you mean {meant}?)" in said
+
+
+def test_completion_of_methods_and_measures():
+    assert complete_ranker("lambda") == ["lambdamart", "lambdarank"]
+    assert complete_methods("ridge,light") == ["ridge,lightgbm"]
+    assert complete_measure("nd") == ["nDCG"]
+    assert complete_measure("ndcg") == ["nDCG@1", "nDCG@5", "nDCG@10", "nDCG@20"]
+    assert complete_measure("AP@1") == ["AP@1", "AP@10"]
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("exactrank train lam", {"lambdamart", "lambdarank"}),
+        ("exactrank train lambdamart --feature-f", {"--feature-fraction"}),
+        ("exactrank tune lambdam", {"lambdamart"}),
+        ("exactrank train ridge --measure nD", {"nDCG"}),
+        ("exactrank compare d.txt --methods ridge,catb", {"ridge,catboost"}),
+        ("exactrank me", {"methods", "measures"}),
+    ],
+)
+def test_the_shell_is_offered(line, offered):
+    """What bash asks the program, and what it answers."""
+    words = line.split()
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_EXACTRANK_COMPLETE": "complete_bash"}
+    code = "from exactrank.cli import app; app(prog_name='exactrank')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ | asked)
+    assert set(done.stdout.split()) == offered, done.stderr
+
+
+def test_completion_can_be_shown_and_installed():
+    assert {"--install-completion", "--show-completion"} <= set(re.findall(r"--[\w-]+", shown("")))
+
+
+if __name__ == "__main__":
+    Path(STORED).write_text(stored_text(), "utf-8")
