@@ -14,24 +14,24 @@ import numpy as np
 from bench_gradient import MEASURE, score, sets
 from timing import best, in_yards, interleaved, pin, table, with_artificial
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.objectives.pair_exponential import PairExponential
 from exactrank.models.thresholds import StepScores
 
 #: Seconds and test NDCG@10 of RankLib.
 RANKLIB = {"AdaRank": (36.0, 0.386), "RankBoost": (39.0, 0.483)}
 RANKERS = {
-    "AdaRank, as published": lambda: xr.AdaRank(MEASURE, rest=0, nonnegative=True, standardise=False, threads=1),
-    "AdaRank, all 500 rounds": lambda: xr.AdaRank(MEASURE, patience=None, threads=1),
-    "AdaRank": lambda: xr.AdaRank(MEASURE, threads=1),
-    "RankBoost, 10 thresholds": lambda: xr.RankBoost(MEASURE, thresholds=10, threads=1),
-    "RankBoost": lambda: xr.RankBoost(MEASURE, threads=1),
-    "RankBoost, every threshold": lambda: xr.RankBoost(MEASURE, thresholds=0, threads=1),
+    "AdaRank, as published": lambda: er.AdaRank(MEASURE, rest=0, nonnegative=True, standardise=False, threads=1),
+    "AdaRank, all 500 rounds": lambda: er.AdaRank(MEASURE, patience=None, threads=1),
+    "AdaRank": lambda: er.AdaRank(MEASURE, threads=1),
+    "RankBoost, 10 thresholds": lambda: er.RankBoost(MEASURE, thresholds=10, threads=1),
+    "RankBoost": lambda: er.RankBoost(MEASURE, threads=1),
+    "RankBoost, every threshold": lambda: er.RankBoost(MEASURE, thresholds=0, threads=1),
 }
 REPEATS = 3
 
 
-def fits(given: list[xr.RankingData], with_ranklib: bool) -> None:
+def fits(given: list[er.RankingData], with_ranklib: bool) -> None:
     pin(1)
     train, valid, _ = given
     rankers = {name: make() for name, make in RANKERS.items()}
@@ -54,7 +54,7 @@ def rounds() -> None:
     y, scores = rng.integers(0, 5, documents), rng.standard_normal(documents)
     rows, times = [], {}
     for length in (40, 400, 4_000):
-        data = xr.RankingData.from_arrays(X, y, group=[length] * (documents // length))
+        data = er.RankingData.from_arrays(X, y, group=[length] * (documents // length))
         for limit in (10, 255, 0):
             problem = PairExponential(data, limit, threads=1)
             with patch.object(StepScores, "at", lambda self, steps: scores):

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from timing import best, in_yards, interleaved, table
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.files import write_stream
 from exactrank.data.formats.stream import Block, Stream
 from exactrank.data.formats.text_column import TextColumn
@@ -41,13 +41,13 @@ def main() -> None:
         path = Path(folder) / "big.xr"
         writing = best(lambda: write_stream(Stream(tuple(map(str, range(FEATURES))), blocks()), path, force=True), 1)
         gigabytes = path.stat().st_size / 1e9
-        warm = best(lambda: xr.read(path, verify=False), 20)
+        warm = best(lambda: er.read(path, verify=False), 20)
         cold = []
         for _ in range(5):
             dropped(path)
-            cold.append(best(lambda: xr.read(path, verify=False), 1))
-        verified = best(lambda: xr.read(path), 3)
-        described = interleaved({n: lambda n=n: xr.describe(xr.read(path, verify=False), threads=n) for n in (1, 2)}, 7)
+            cold.append(best(lambda: er.read(path, verify=False), 1))
+        verified = best(lambda: er.read(path), 3)
+        described = interleaved({n: lambda n=n: er.describe(er.read(path, verify=False), threads=n) for n in (1, 2)}, 7)
         rows = [
             ["open with verify=False, in the page cache", f"{1e3 * warm:.1f} ms"],
             ["open with verify=False, dropped from the page cache", f"{1e3 * min(cold):.1f} ms"],

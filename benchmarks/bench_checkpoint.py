@@ -12,24 +12,24 @@ from typing import Any
 import numpy as np
 from timing import in_yards, table
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.training import run
 from exactrank.rankers import base
 
 DOCUMENTS, FEATURES, TIMED = 20_000, 136, 3
 FITS = {
-    "LambdaMART, 300 trees of 31 leaves": xr.LambdaMART(trees=300, leaves=31, bags=0),
-    "DirectRank, one model": xr.DirectRank(bags=0, max_iter=3),
-    "DirectRank, as usual": xr.DirectRank(max_iter=2),
-    "LambdaRank, 10 hidden units, 100 steps": xr.LambdaRank(hidden=10, max_iter=100),
+    "LambdaMART, 300 trees of 31 leaves": er.LambdaMART(trees=300, leaves=31, bags=0),
+    "DirectRank, one model": er.DirectRank(bags=0, max_iter=3),
+    "DirectRank, as usual": er.DirectRank(max_iter=2),
+    "LambdaRank, 10 hidden units, 100 steps": er.LambdaRank(hidden=10, max_iter=100),
 }
 
 
-def made() -> xr.RankingData:
+def made() -> er.RankingData:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((DOCUMENTS, FEATURES), dtype=np.float32)
     y = np.clip(X[:, 0] + X[:, 1] + rng.standard_normal(DOCUMENTS), 0, 4).round()
-    return xr.RankingData.from_arrays(X, y, group=[20] * (DOCUMENTS // 20))
+    return er.RankingData.from_arrays(X, y, group=[20] * (DOCUMENTS // 20))
 
 
 class Timed(run.Root):

@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from timing import table
 
-import exactrank as xr
+import exactrank as er
 
 QUERIES, SESSIONS, DOCUMENTS, SHOWN, FEATURES = 10_000, 100, 40, 10, 20
 
@@ -51,13 +51,13 @@ def write_features(folder: Path) -> None:
     query = np.char.add("query", np.char.zfill(np.repeat(np.arange(QUERIES), DOCUMENTS).astype("U9"), 9))
     docid = np.char.add("doc", np.char.zfill(np.arange(rows).astype("U9"), 9))
     X = rng.random((rows, FEATURES), dtype=np.float32)
-    xr.write(xr.RankingData.from_arrays(X, np.zeros(rows), qid=query, docid=docid.tolist()), folder / "features.xr")
+    er.write(er.RankingData.from_arrays(X, np.zeros(rows), qid=query, docid=docid.tolist()), folder / "features.xr")
 
 
 def steps(log: str, features: str) -> dict[str, float]:
     """Seconds of each step, and the largest memory, in GB."""
     times = [time.perf_counter()]
-    clicks = xr.read_clicks(log)
+    clicks = er.clicks.read_clicks(log)
     times.append(time.perf_counter())
     curve = clicks.propensities("harvest", bootstrap=0)
     times.append(time.perf_counter())

@@ -1,6 +1,6 @@
 """Claim: `exactrank compare` takes at most 5% more than its fits, and keeps all cores busy.
 
-The same comparison twice: by `xr.compare`, with as many workers as cores, and as a plain loop that fits and measures the same settings
+The same comparison twice: by `er.compare`, with as many workers as cores, and as a plain loop that fits and measures the same settings
 on the same divisions one after another in this process, by one thread. The loop's time, shared out evenly over the cores, is what a
 comparison would take if starting processes, checkpoints, statistics and the report took no time, no core were ever idle, and fits side
 by side did not slow each other down. The last row is what fits took by their own clocks, side by side.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from timing import table
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.threads import thread_count
 from exactrank.compare.contender import ContenderTask
 from exactrank.compare.contenders import find_contender
@@ -24,7 +24,7 @@ METHODS = ("directrank", "lambdarank", "structuredrank", "mart", "lambdamart", "
 MEASURES = ("nDCG@10", "AP(rel=3)")
 
 
-def loop(data: xr.RankingData, found: xr.Comparison, folds: int) -> float:
+def loop(data: er.RankingData, found: er.Comparison, folds: int) -> float:
     """Seconds of the same fits and measurements, trials and final ones, in this process."""
     seconds = 0.0
     with tempfile.TemporaryDirectory() as scratch:
@@ -37,7 +37,7 @@ def loop(data: xr.RankingData, found: xr.Comparison, folds: int) -> float:
                     fitted = contender.fit(task, fit.chosen if settings is None else settings)
                     for part in ("train", "valid", "test") if settings is None else ("valid",):
                         documents = getattr(task.fold, part)
-                        xr.evaluate(MEASURES, documents, fitted.scores(part, documents), threads=1)
+                        er.evaluate(MEASURES, documents, fitted.scores(part, documents), threads=1)
                     seconds += time.perf_counter() - begun
     return seconds
 
@@ -52,7 +52,7 @@ def main() -> None:
     cores = thread_count(None)
     with tempfile.TemporaryDirectory() as folder:
         begun = time.perf_counter()
-        found = xr.compare(data, METHODS, MEASURES, folds=options.folds, trials=options.trials, out=Path(folder) / "out")
+        found = er.compare(data, METHODS, MEASURES, folds=options.folds, trials=options.trials, out=Path(folder) / "out")
         whole = time.perf_counter() - begun
     inside = sum(fit.seconds + sum(trial.seconds for trial in fit.trials) for fit in found.fits)
     alone = loop(data, found, options.folds)

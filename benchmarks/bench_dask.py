@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.write_shards import write_shards
 
 DOCUMENTS_PER_QUERY = 50
@@ -29,7 +29,7 @@ def made(documents, features):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((documents, features), dtype=np.float32)
     y = np.clip(np.round(X[:, : features // 2].sum(axis=1) / np.sqrt(features) + rng.standard_normal(documents) + 1), 0, 4)
-    return xr.RankingData.from_arrays(X, y, group=np.full(documents // DOCUMENTS_PER_QUERY, DOCUMENTS_PER_QUERY))
+    return er.RankingData.from_arrays(X, y, group=np.full(documents // DOCUMENTS_PER_QUERY, DOCUMENTS_PER_QUERY))
 
 
 def timed(ranker, data):
@@ -50,11 +50,11 @@ class Method:
 def methods(queries, features):
     trees = {"trees": TREES, "leaves": 31}
     return {
-        "DirectRank, 1 round": Method(partial(xr.DirectRank, bags=0, max_iter=1, start="zero"), "line search", features),
-        "LambdaRank, 5 steps": Method(partial(xr.LambdaRank, learning_rate=0.1, batch_size=queries, max_iter=5, start="random"), "step", 5),
-        f"LambdaMART, {TREES} trees": Method(partial(xr.LambdaMART, **trees), "tree", TREES),
-        f"MART, {TREES} trees": Method(partial(xr.MART, **trees), "tree", TREES),
-        f"DirectRankTrees, {TREES} trees": Method(partial(xr.DirectRankTrees, bags=0, **trees), "tree", TREES),
+        "DirectRank, 1 round": Method(partial(er.DirectRank, bags=0, max_iter=1, start="zero"), "line search", features),
+        "LambdaRank, 5 steps": Method(partial(er.LambdaRank, learning_rate=0.1, batch_size=queries, max_iter=5, start="random"), "step", 5),
+        f"LambdaMART, {TREES} trees": Method(partial(er.LambdaMART, **trees), "tree", TREES),
+        f"MART, {TREES} trees": Method(partial(er.MART, **trees), "tree", TREES),
+        f"DirectRankTrees, {TREES} trees": Method(partial(er.DirectRankTrees, bags=0, **trees), "tree", TREES),
     }
 
 
@@ -70,14 +70,14 @@ def main():
         for place, written in ((large, data), (small, made(20_000, features))):
             place.mkdir()
             write_shards(written, place, 4)
-        shards = xr.read_shards(large)
+        shards = er.read_shards(large)
         with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster, Client(cluster) as client:
             for name, method in methods(data.n_queries, features).items():
                 if not name.startswith(given[2] if len(given) > 2 else ""):
                     continue
-                method.make(threads=1, backend=xr.DaskBackend(client)).fit(xr.read_shards(small))
+                method.make(threads=1, backend=er.DaskBackend(client)).fit(er.read_shards(small))
                 here, ours = timed(method.make(threads=2), data)
-                engine = xr.DaskBackend(client)
+                engine = er.DaskBackend(client)
                 there, theirs = timed(method.make(threads=1, backend=engine), shards)
                 assert np.array_equal(ours.predict(data), theirs.predict(data))
                 per_step = (engine.sent + engine.received) / 2 / method.steps

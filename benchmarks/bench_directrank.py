@@ -17,14 +17,14 @@ from pathlib import Path
 import numpy as np
 from timing import in_yards, table, with_artificial
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.learning.objectives.ridge import ridge_weights
 
 MEASURE = "nDCG(empty='skip')@10"
 
 
-def like_yahoo() -> xr.RankingData:
+def like_yahoo() -> er.RankingData:
     rng = np.random.default_rng(0)
     sizes = np.clip(rng.gamma(3.0, 8.0, 19_000).round().astype(int), 1, 192)
     X = np.empty((sizes.sum(), 519), np.float32)
@@ -36,7 +36,7 @@ def like_yahoo() -> xr.RankingData:
         goodness[first : first + 20_000] = block @ w
     goodness += 1.5 * goodness.std() * rng.normal(size=len(X))
     y = np.searchsorted(np.quantile(goodness, [0.26, 0.62, 0.90, 0.98]), goodness)
-    return xr.RankingData.from_arrays(X, y, group=sizes)
+    return er.RankingData.from_arrays(X, y, group=sizes)
 
 
 def peak() -> float:
@@ -51,7 +51,7 @@ def large_fit() -> None:
     data = like_yahoo()
     start = time.perf_counter()
     ends: list[float] = []
-    model = xr.DirectRank(bags=0, start="random").fit(data, progress=lambda progress: ends.append(time.perf_counter()))
+    model = er.DirectRank(bags=0, start="random").fit(data, progress=lambda progress: ends.append(time.perf_counter()))
     rounds = np.diff(ends)
     fit, all_told, own = ends[-1] - start, peak() / data.X.nbytes, (peak() - before) / data.X.nbytes
     rows = [
@@ -64,21 +64,21 @@ def large_fit() -> None:
     table("large", f"{data}, from one random start", ["", ""], rows, in_yards({"a round": rounds.mean()}) | {"memory": all_told})
 
 
-def small_sets(folder: Path | None) -> tuple[xr.RankingData, xr.RankingData]:
+def small_sets(folder: Path | None) -> tuple[er.RankingData, er.RankingData]:
     if folder is not None:
         parts = [np.load(folder / f"letor.{part}.npz") for part in ("train", "test")]
-        train, test = (xr.RankingData.from_arrays(part["X"], part["y"], group=part["group"]) for part in parts)
+        train, test = (er.RankingData.from_arrays(part["X"], part["y"], group=part["group"]) for part in parts)
         return train, test
     source = CubicPolynomial(46, 40, 3, 1.0, 0, None)
     parts = []
     for queries, first in ((1000, 1), (300, 1001)):
         blocks = list(source.stream(queries, first).blocks)
         X, y, qid = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("X", "y", "qid"))
-        parts.append(xr.RankingData.from_arrays(X, y, qid=qid))
+        parts.append(er.RankingData.from_arrays(X, y, qid=qid))
     return parts[0], parts[1]
 
 
-def fastrank_weights(train: xr.RankingData) -> np.ndarray:
+def fastrank_weights(train: er.RankingData) -> np.ndarray:
     import fastrank
 
     qid = np.repeat(np.arange(train.n_queries), train.sizes)
@@ -91,12 +91,12 @@ def fastrank_weights(train: xr.RankingData) -> np.ndarray:
 def small_fits(folder: Path | None) -> None:
     train, test = small_sets(folder)
     ways = {
-        "DirectRank": lambda: xr.DirectRank().fit(train).weights_,
-        "DirectRank, one run (bags=0)": lambda: xr.DirectRank(bags=0).fit(train).weights_,
-        "DirectRank, one run, likeliest point": lambda: xr.DirectRank(bags=0, point="likelihood").fit(train).weights_,
-        "DirectRank, one run, Powell": lambda: xr.DirectRank(bags=0, solver="powell").fit(train).weights_,
+        "DirectRank": lambda: er.DirectRank().fit(train).weights_,
+        "DirectRank, one run (bags=0)": lambda: er.DirectRank(bags=0).fit(train).weights_,
+        "DirectRank, one run, likeliest point": lambda: er.DirectRank(bags=0, point="likelihood").fit(train).weights_,
+        "DirectRank, one run, Powell": lambda: er.DirectRank(bags=0, solver="powell").fit(train).weights_,
         "ridge regression": lambda: ridge_weights(train),
-        "CoordinateAscent (ours)": lambda: xr.CoordinateAscent().fit(train).weights_,
+        "CoordinateAscent (ours)": lambda: er.CoordinateAscent().fit(train).weights_,
         "fastrank coordinate ascent": lambda: fastrank_weights(train),
     }
     import_module("exactrank.rankers.directrank")  # the time of imports is not that of a fit
@@ -105,7 +105,7 @@ def small_fits(folder: Path | None) -> None:
         start = time.perf_counter()
         weights = fit()
         times[name] = seconds = time.perf_counter() - start
-        means = [xr.evaluate(MEASURE, data, data.X.astype(np.float64) @ weights)[MEASURE] for data in (train, test)]
+        means = [er.evaluate(MEASURE, data, data.X.astype(np.float64) @ weights)[MEASURE] for data in (train, test)]
         low, high = means[1].interval
         rows.append(
             [

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 from timing import best, interleaved, pin, table
 
-import exactrank as xr
+import exactrank as er
 
 QUERIES, DOCUMENTS = 4000, 120
 
@@ -23,7 +23,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     y = rng.choice(5, size=QUERIES * DOCUMENTS, p=[0.51, 0.32, 0.13, 0.03, 0.01])
     s = rng.normal(size=QUERIES * DOCUMENTS)
-    data = xr.RankingData.from_arrays(None, y, group=np.full(QUERIES, DOCUMENTS))
+    data = er.RankingData.from_arrays(None, y, group=np.full(QUERIES, DOCUMENTS))
     three = ["nDCG@10", "AP", "RR"]
 
     pin(1)
@@ -37,18 +37,18 @@ def main() -> None:
     ranx_qrels, ranx_run = ranx.Qrels(qrels), ranx.Run(run)
     setup = best(lambda: ranx.evaluate(ranx_qrels, ranx_run, ["ndcg@10", "map", "mrr"], threads=1), 1)
     works = {
-        "exactrank": lambda: xr.evaluate(three, data, s, threads=1),
+        "exactrank": lambda: er.evaluate(three, data, s, threads=1),
         "pytrec_eval": lambda: trec.evaluate(run),
         "ranx (compiled)": lambda: ranx.evaluate(ranx_qrels, ranx_run, ["ndcg@10", "map", "mrr"], threads=1),
     }
     times = interleaved(works, 15)
     alone = {
-        "exactrank": lambda: xr.evaluate("nDCG@10", data, s, threads=1),
+        "exactrank": lambda: er.evaluate("nDCG@10", data, s, threads=1),
         "scikit-learn": lambda: ndcg_score(y.reshape(QUERIES, -1), s.reshape(QUERIES, -1), k=10),
     }
     alone = interleaved(alone, 15)
     os.sched_setaffinity(0, cores)
-    threads = interleaved({n: lambda n=n: xr.evaluate(three, data, s, threads=n) for n in (1, 2)}, 300)
+    threads = interleaved({n: lambda n=n: er.evaluate(three, data, s, threads=n) for n in (1, 2)}, 300)
     ours, two = times["exactrank"], threads[2] / threads[1]
     rows = [[name, f"{1e3 * t:.2f}", f"{t / ours:.0f}"] for name, t in times.items()]
     rows += [

@@ -13,45 +13,45 @@ import numpy as np
 from bench_tree_latency import FEATURES, LEAVES, TREES, lightgbm, rows
 from timing import best, in_yards, interleaved, pin, table
 
-import exactrank as xr
+import exactrank as er
 from exactrank.models.sum import sum_of
 from exactrank.models.targets import TARGETS
 
 
-def exports(trees: xr.TreeEnsemble) -> None:
+def exports(trees: er.models.TreeEnsemble) -> None:
     """How long each target takes; what it refuses is measured on a linear model."""
-    linear, printed, times = xr.Linear(np.linspace(-1, 1, FEATURES), trees.feature_names), [], {}
+    linear, printed, times = er.models.Linear(np.linspace(-1, 1, FEATURES), trees.feature_names), [], {}
     for name in TARGETS:
         try:
-            made, scorer = xr.export(trees, name), trees
-        except xr.IncompatibleError:
-            made, scorer = xr.export(linear, name), linear
-        times[name] = best(lambda scorer=scorer, name=name: xr.export(scorer, name), 3)
+            made, scorer = er.export(trees, name), trees
+        except er.errors.IncompatibleError:
+            made, scorer = er.export(linear, name), linear
+        times[name] = best(lambda scorer=scorer, name=name: er.export(scorer, name), 3)
         what = f"{TREES} trees of {LEAVES} leaves" if scorer is trees else "a linear model; it cannot express that many trees"
         printed.append([name, what, f"{times[name]:.3f}", f"{len(made.content) / 1e6:.2f}"])
     table("targets", "Exports, one core", ["target", "model", "s", "MB"], printed, in_yards(times))
 
 
-def session(model: xr.Model, X: np.ndarray, numbers: str) -> Callable[[], np.ndarray]:
+def session(model: er.Model, X: np.ndarray, numbers: str) -> Callable[[], np.ndarray]:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    made = onnxruntime.InferenceSession(xr.export(model, "onnx", numbers=numbers).content, options, providers=["CPUExecutionProvider"])
+    made = onnxruntime.InferenceSession(er.export(model, "onnx", numbers=numbers).content, options, providers=["CPUExecutionProvider"])
     given = {"x": X.astype(np.float64 if numbers == "double" else np.float32)}
     return lambda: made.run(["score"], given)[0][:, 0]
 
 
-def scoring(trees: xr.TreeEnsemble, booster: object, documents: int = 100) -> None:
+def scoring(trees: er.models.TreeEnsemble, booster: object, documents: int = 100) -> None:
     """Scoring one query from Python, by each that can."""
     X, _ = rows(documents, 1)
-    linear = xr.Linear(np.linspace(-1, 1, FEATURES))
+    linear = er.models.Linear(np.linspace(-1, 1, FEATURES))
     printed, costs = [], {}
     for what, scorer in (("trees", trees), ("linear", linear), ("blend of both", sum_of([trees, linear], [1.0, 0.5]))):
         works: dict[str, Callable[[], np.ndarray]] = {
             "exactrank": lambda scorer=scorer: scorer.score(X, threads=1),
-            "ONNX Runtime, double": session(xr.Model(scorer), X, "double"),
-            "ONNX Runtime, float": session(xr.Model(scorer), X, "float"),
+            "ONNX Runtime, double": session(er.Model(scorer), X, "double"),
+            "ONNX Runtime, float": session(er.Model(scorer), X, "float"),
         }
         if what == "trees":
             works["LightGBM"] = lambda: booster.predict(X, raw_score=True, num_threads=1)
@@ -67,9 +67,9 @@ def main() -> None:
     pin(1)
     booster = lightgbm(TREES, LEAVES)
     names = tuple(f"f{number}" for number in range(FEATURES))
-    trees = replace(xr.TreeEnsemble.of_lightgbm(booster.model_to_string()), feature_names=names)
+    trees = replace(er.models.TreeEnsemble.of_lightgbm(booster.model_to_string()), feature_names=names)
     exports(trees)
-    scoring(xr.TreeEnsemble.of_lightgbm(booster.model_to_string()), booster)
+    scoring(er.models.TreeEnsemble.of_lightgbm(booster.model_to_string()), booster)
 
 
 if __name__ == "__main__":

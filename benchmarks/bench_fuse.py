@@ -3,7 +3,7 @@ x 100 documents a whole call, with every baseline, is >= 10x faster than the gri
 never worse. Three runs of the large size take no more than a minute, with what could be certified by then.
 
 ranx gets its own structures ready-made and is timed after its compilation; exactrank gets arrays. Both normalise by min-max and
-tune for nDCG@10 with linear gain, and the weights of both are evaluated by xr.evaluate. Documents that a run lacks add nothing
+tune for nDCG@10 with linear gain, and the weights of both are evaluated by er.evaluate. Documents that a run lacks add nothing
 (ranx has no other way).
 """
 
@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from timing import best, in_yards, interleaved, table
 
-import exactrank as xr
+import exactrank as er
 from exactrank.fusion.contenders import problem_of
 from exactrank.fusion.problem import QuerySteps, all_weights
 from exactrank.fusion.search import best_of
@@ -24,7 +24,7 @@ SETTINGS = {"measure": MEASURE, "normalise": "min-max", "absent": "zero"}
 TUNING_ONLY = {"folds": 0, "bootstrap": 0}
 
 
-def noisy_systems(queries: int, documents: int, signals: tuple[float, ...] = (0.6, 0.8), seed: int = 0) -> xr.RankingData:
+def noisy_systems(queries: int, documents: int, signals: tuple[float, ...] = (0.6, 0.8), seed: int = 0) -> er.RankingData:
     """Systems that each retrieve ``documents`` of a pool half as large again, with ten relevant on average."""
     rng = np.random.default_rng(seed)
     pool = documents + documents // 2
@@ -34,10 +34,10 @@ def noisy_systems(queries: int, documents: int, signals: tuple[float, ...] = (0.
         scores = (signal * y + rng.normal(size=len(y))).reshape(queries, pool)
         scores[scores < np.partition(scores, pool - documents, axis=1)[:, pool - documents, None]] = np.nan
         X[:, j] = scores.ravel()
-    return xr.RankingData.from_arrays(X, y, group=np.full(queries, pool), feature_names=["bm25", "dense", "rerank"][: len(signals)])
+    return er.RankingData.from_arrays(X, y, group=np.full(queries, pool), feature_names=["bm25", "dense", "rerank"][: len(signals)])
 
 
-def in_ranx(data: xr.RankingData):
+def in_ranx(data: er.RankingData):
     import ranx
 
     qrels, runs = {}, [{}, {}]
@@ -49,8 +49,8 @@ def in_ranx(data: xr.RankingData):
     return ranx.Qrels(qrels), [ranx.Run(run) for run in runs]
 
 
-def value_of(data: xr.RankingData, weights: tuple[float, float], fusion) -> float:
-    return xr.evaluate([MEASURE], data, replace(fusion, weights=tuple(weights)).predict(data)).means[MEASURE]
+def value_of(data: er.RankingData, weights: tuple[float, float], fusion) -> float:
+    return er.evaluate([MEASURE], data, replace(fusion, weights=tuple(weights)).predict(data)).means[MEASURE]
 
 
 def against_ranx(queries: int, documents: int) -> None:
@@ -64,12 +64,12 @@ def against_ranx(queries: int, documents: int) -> None:
 
     grid()  # compiles
     works = {
-        "exactrank, every weight": lambda: xr.fuse(data, **SETTINGS, **TUNING_ONLY),
+        "exactrank, every weight": lambda: er.fuse(data, **SETTINGS, **TUNING_ONLY),
         "ranx, a grid of 11 weights": grid,
-        "exactrank, with 5 folds and 200 bootstraps": lambda: xr.fuse(data, **SETTINGS),
+        "exactrank, with 5 folds and 200 bootstraps": lambda: er.fuse(data, **SETTINGS),
     }
     times = interleaved(works, 5)
-    ours, theirs = xr.fuse(data, **SETTINGS, **TUNING_ONLY), tuple(grid()["weights"])
+    ours, theirs = er.fuse(data, **SETTINGS, **TUNING_ONLY), tuple(grid()["weights"])
     found = {name: (theirs if "ranx" in name else ours.weights) for name in works}
     rows = [
         [
@@ -92,13 +92,13 @@ def alone(queries: int, documents: int) -> None:
     data = noisy_systems(queries, documents)
 
     def tuning():
-        problem = problem_of(data, xr.parse_measure(MEASURE), SETTINGS["normalise"], SETTINGS["absent"])
+        problem = problem_of(data, er.parse_measure(MEASURE), SETTINGS["normalise"], SETTINGS["absent"])
         return best_of(QuerySteps.of(problem, *segment).sweep(problem.data.weights) for segment in all_weights(2, nonnegative=True))
 
     works = {
         "tuning alone": tuning,
-        "a whole call: checks, tuning, baselines": lambda: xr.fuse(data, **SETTINGS, **TUNING_ONLY),
-        "with 5 folds and 200 bootstraps": lambda: xr.fuse(data, **SETTINGS),
+        "a whole call: checks, tuning, baselines": lambda: er.fuse(data, **SETTINGS, **TUNING_ONLY),
+        "with 5 folds and 200 bootstraps": lambda: er.fuse(data, **SETTINGS),
     }
     times, sweep = interleaved(works, 3), tuning()
     title = f"Two runs, {queries:,} queries x {documents:,} documents ({len(os.sched_getaffinity(0))} cores)"
@@ -106,9 +106,9 @@ def alone(queries: int, documents: int) -> None:
     table("two", f"{title}: {found}", ["work", "s"], [[name, f"{seconds:.2f}"] for name, seconds in times.items()], in_yards(times))
 
 
-def timed(data: xr.RankingData, **settings: int) -> tuple[float, xr.Fusion]:
+def timed(data: er.RankingData, **settings: int) -> tuple[float, er.Fusion]:
     found = []
-    seconds = best(lambda: found.append(xr.fuse(data, **SETTINGS, **settings)), 1)
+    seconds = best(lambda: found.append(er.fuse(data, **SETTINGS, **settings)), 1)
     return seconds, found[0]
 
 

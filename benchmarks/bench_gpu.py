@@ -13,7 +13,7 @@ from collections import defaultdict
 import numpy as np
 import torch
 
-import exactrank as xr
+import exactrank as er
 import exactrank.torch as xt
 from exactrank.learning.objectives.line_search import LineSearch
 from exactrank.learning.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
@@ -87,16 +87,16 @@ def main() -> None:
     lists = group("lengths", lengths, DOCUMENTS)
     report("ranking alone", lambda: _ranking(scores, lists))
     for name in ("nDCG@10", "nDCG", "AP", "ERR@10", "RR"):
-        loss = xt.RankingLoss(xr.Lambdas(xr.parse_measure(name)))
+        loss = xt.RankingLoss(er.losses.Lambdas(er.parse_measure(name)))
         bound, weight = OnDevice(loss.objective, lists, grades), torch.ones(QUERIES, device=device, dtype=torch.float64)
         report(f"lambdas of {name}, values and slopes", lambda bound=bound, weight=weight: bound(scores.detach(), weight))
         report(f"loss of {name}, forward and backward", lambda loss=loss: loss(scores, grades, lengths=lengths).backward())
-    for objective in (xr.ListNetLoss(), xr.ListMLELoss()):
+    for objective in (er.losses.ListNetLoss(), er.losses.ListMLELoss()):
         loss = xt.RankingLoss(objective)
         report(f"{type(objective).__name__}, forward and backward", lambda loss=loss: loss(scores, grades, lengths=lengths).backward())
     metrics = xt.Metrics(["nDCG@10", "AP", "RR"])
     report("evaluation of nDCG@10, AP and RR", lambda: (metrics.reset(), metrics.update(scores.detach(), grades, lengths=lengths)))
-    loss = xt.RankingLoss(xr.Lambdas(xr.NDCG(k=10)))
+    loss = xt.RankingLoss(er.losses.Lambdas(er.measures.NDCG(k=10)))
     for name, hidden in (("linear", ()), ("10 hidden units", (10,)), ("512-256-128", (512, 256, 128))):
         model = _network(hidden).to(device)
         optimizer = torch.optim.SGD(model.parameters(), 1e-3)
@@ -112,8 +112,8 @@ def _line_search(queries: int = 20_000, documents: int = 120) -> None:
     """Exact line searches of nDCG@10 along features, on the GPU and on the processor."""
     rng = np.random.default_rng(0)
     grades = rng.choice(5, queries * documents, p=[0.52, 0.25, 0.15, 0.06, 0.02]).astype(float)
-    data = xr.RankingData.from_arrays(None, grades, group=np.full(queries, documents))
-    bound = xr.NDCG(k=10).on(data)
+    data = er.RankingData.from_arrays(None, grades, group=np.full(queries, documents))
+    bound = er.measures.NDCG(k=10).on(data)
     columns = np.stack([grades * 0.3 + rng.normal(size=len(grades)) for _ in range(8)]).astype(np.float32)
     scores = columns[:4].sum(0, dtype=np.float64)
     gpu = OnGpu()
@@ -137,8 +137,8 @@ def _round(queries: int = 20_000, documents: int = 120) -> None:
     rng = np.random.default_rng(0)
     grades = rng.choice(5, queries * documents, p=[0.52, 0.25, 0.15, 0.06, 0.02])
     X = rng.standard_normal((len(grades), FEATURES), np.float32) + (grades * 0.1)[:, None].astype(np.float32)
-    data = xr.RankingData.from_arrays(X, grades, group=np.full(queries, documents))
-    problem = LinearProfile.of(xr.NDCG(k=10, ties="pessimistic").over(data), gpu=OnGpu())
+    data = er.RankingData.from_arrays(X, grades, group=np.full(queries, documents))
+    problem = LinearProfile.of(er.measures.NDCG(k=10, ties="pessimistic").over(data), gpu=OnGpu())
     search, times = CoordinateSearch(), []
     state = search.init(problem, np.ones(FEATURES), rng)
     for _ in range(2):  # the features are sent before the first
@@ -148,7 +148,7 @@ def _round(queries: int = 20_000, documents: int = 120) -> None:
         print(f"a round over {FEATURES} weights, {len(grades):,} documents: {times[-1]:.3f} s, from {state.value:.6f} to {after.value:.6f}")
         state = after
     begin = time.perf_counter()
-    xr.DirectRank("nDCG@10", device="cuda", start=np.ones(FEATURES).tolist(), max_iter=1).fit(data)
+    er.DirectRank("nDCG@10", device="cuda", start=np.ones(FEATURES).tolist(), max_iter=1).fit(data)
     print(f"DirectRank of one round, from raw data to model: {time.perf_counter() - begin:.1f} s")
 
 
@@ -157,8 +157,8 @@ def _trees(sizes: np.ndarray, count: int = 300) -> None:
     rng = np.random.default_rng(0)
     grades = rng.choice(5, DOCUMENTS, p=[0.52, 0.25, 0.15, 0.06, 0.02])
     X = rng.standard_normal((DOCUMENTS, FEATURES), np.float32) + (grades * 0.1)[:, None].astype(np.float32)
-    data = xr.RankingData.from_arrays(X, grades, group=sizes)
-    for ranker in (xr.MART, xr.LambdaMART):
+    data = er.RankingData.from_arrays(X, grades, group=sizes)
+    for ranker in (er.MART, er.LambdaMART):
         settings = {"leaves": 31, "query_fraction": 1.0, "feature_fraction": 1.0, "bags": 0}
         _tree_steps(ranker("nDCG@10", device="cuda", **settings), data)
         models = {}
@@ -171,7 +171,7 @@ def _trees(sizes: np.ndarray, count: int = 300) -> None:
         print(f"  the scores are {'the same' if np.array_equal(ours, theirs) else 'NOT THE SAME'} to the bit", flush=True)
 
 
-def _tree_steps(ranker: MART | LambdaMART, data: xr.RankingData, repeats: int = 20) -> None:
+def _tree_steps(ranker: MART | LambdaMART, data: er.RankingData, repeats: int = 20) -> None:
     """Print the median time of each step of a tree, whose leaves are settled and added; without that of the measure on all queries."""
     forest = ranker._forest(Task(parse_measure(ranker.measure), data), ranker._objective(parse_measure(ranker.measure)))
     forest.verdict(Trees())

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from timing import best, in_yards, pin, table, with_artificial
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.learning.objectives.parametric import Parametric
 from exactrank.models.architecture import Architecture, LinearModel, form_of
@@ -23,40 +23,40 @@ MEASURE = "nDCG(empty='skip')@10"
 HIDDEN = 10
 SEEDS = 3
 METHODS = {
-    "RankNet": xr.RankNet,
-    "LambdaRank": xr.LambdaRank,
-    "LambdaRank, random start": lambda **given: xr.LambdaRank(start="random", **given),
-    "LambdaRank, polished": lambda **given: xr.LambdaRank(polish="directrank", **given),
-    "ListNet": xr.ListNet,
-    "ListMLE": xr.ListMLE,
-    "ListMLE, top 10": lambda **given: xr.ListMLE(top=10, **given),
-    "RankCosine": xr.RankCosine,
-    "RankCosine, consistent": lambda **given: xr.RankCosine(consistent=True, **given),
-    "SmoothRank": xr.SmoothRank,
-    "ApproxNDCG": xr.ApproxNDCG,
-    "SPSARank": xr.SPSARank,
+    "RankNet": er.RankNet,
+    "LambdaRank": er.LambdaRank,
+    "LambdaRank, random start": lambda **given: er.LambdaRank(start="random", **given),
+    "LambdaRank, polished": lambda **given: er.LambdaRank(polish="directrank", **given),
+    "ListNet": er.ListNet,
+    "ListMLE": er.ListMLE,
+    "ListMLE, top 10": lambda **given: er.ListMLE(top=10, **given),
+    "RankCosine": er.RankCosine,
+    "RankCosine, consistent": lambda **given: er.RankCosine(consistent=True, **given),
+    "SmoothRank": er.SmoothRank,
+    "ApproxNDCG": er.ApproxNDCG,
+    "SPSARank": er.SPSARank,
 }
 
 
-def sets(folder: Path | None) -> list[xr.RankingData]:
+def sets(folder: Path | None) -> list[er.RankingData]:
     if folder is None:
         made = CubicPolynomial(features=46, documents=40, noise=1.0)
         return [made.data(queries, first) for queries, first in ((1000, 1), (300, 10_001), (1000, 20_001))]
     loaded = [np.load(folder / f"letor.{part}.npz") for part in ("train", "vali", "test")]
-    return [xr.RankingData.from_arrays(each["X"], each["y"], qid=each["qid"]) for each in loaded]
+    return [er.RankingData.from_arrays(each["X"], each["y"], qid=each["qid"]) for each in loaded]
 
 
-def score(data: xr.RankingData, scores: np.ndarray) -> float:
-    return xr.evaluate(MEASURE, data, scores).means[MEASURE]
+def score(data: er.RankingData, scores: np.ndarray) -> float:
+    return er.evaluate(MEASURE, data, scores).means[MEASURE]
 
 
-def queries_of(data: xr.RankingData, made: Architecture):
+def queries_of(data: er.RankingData, made: Architecture):
     """Standardised features and grades, a query at a time."""
     Z = ((data.X - made.mean) / made.scale).astype(np.float32)
     return [(Z[a:b], data.y[a:b].astype(np.float32)) for a, b in zip(data.indptr[:-1], data.indptr[1:], strict=True)]
 
 
-def torch_loop(train: xr.RankingData, rate: float = 0.01):
+def torch_loop(train: er.RankingData, rate: float = 0.01):
     """An epoch of LambdaRank as people write it: forces without a graph, one backward pass and one step a query."""
     import torch
 
@@ -88,7 +88,7 @@ def torch_loop(train: xr.RankingData, rate: float = 0.01):
     return epoch
 
 
-def rax_loop(train: xr.RankingData, rate: float = 0.01):
+def rax_loop(train: er.RankingData, rate: float = 0.01):
     """An epoch with Rax's LambdaRank weights, compiled, one step a query; lists are padded to the longest, as Rax has them."""
     import jax
     import jax.numpy as jnp
@@ -129,10 +129,10 @@ def rax_loop(train: xr.RankingData, rate: float = 0.01):
     return epoch
 
 
-def epochs(train: xr.RankingData) -> None:
+def epochs(train: er.RankingData) -> None:
     pin(1)
     made = form_of(HIDDEN).on(train)
-    problem = Parametric(xr.Lambdas(xr.NDCG()), made, train, threads=1)
+    problem = Parametric(er.losses.Lambdas(er.measures.NDCG()), made, train, threads=1)
     theta, order = made.initial(np.random.default_rng(0)), np.random.default_rng(1).permutation(train.n_queries)
     ours = best(lambda: problem.pass_over(theta, order, 0.01), 10)
     rows = [["exactrank", f"{1e3 * ours:.1f}", "1.0"]]
@@ -148,10 +148,10 @@ def epochs(train: xr.RankingData) -> None:
     table("epochs", title, ["", "ms", "x ours"], rows, in_yards({"exactrank": ours}))
 
 
-def both_versions(data: xr.RankingData, hidden: int | None) -> tuple[float, float]:
+def both_versions(data: er.RankingData, hidden: int | None) -> tuple[float, float]:
     """Seconds of an epoch of V1 and of V2."""
     made = form_of(hidden).on(data)
-    problem = Parametric(xr.Lambdas(), made, data, threads=1)
+    problem = Parametric(er.losses.Lambdas(), made, data, threads=1)
     theta, order = made.initial(np.random.default_rng(0)), np.arange(data.n_queries)
     return best(lambda: problem.pass_over_pairs(theta, order, 1e-4), 3), best(lambda: problem.pass_over(theta, order, 1e-4), 7)
 
@@ -170,7 +170,7 @@ def versions() -> None:
     table("versions", title, ["documents per query", "hidden", "V1, ms", "V2, ms", "ratio"], rows, costs)
 
 
-def fitted(make, sets_: list[xr.RankingData], **settings) -> list[str]:
+def fitted(make, sets_: list[er.RankingData], **settings) -> list[str]:
     """nDCG@10 on all sets, the mean over seeds, and seconds a fit."""
     train, valid, _ = sets_
     found, start = [], time.perf_counter()
@@ -180,8 +180,8 @@ def fitted(make, sets_: list[xr.RankingData], **settings) -> list[str]:
     return [*(f"{mean:.4f}" for mean in np.mean(found, axis=0)), f"{(time.perf_counter() - start) / SEEDS:.1f}"]
 
 
-def quality(given: list[xr.RankingData]) -> None:
-    rows = [["Ridge", "linear", *fitted(xr.Ridge, given)]]
+def quality(given: list[er.RankingData]) -> None:
+    rows = [["Ridge", "linear", *fitted(er.Ridge, given)]]
     rows += [
         [name, str(hidden or "linear"), *fitted(make, given, hidden=hidden)] for name, make in METHODS.items() for hidden in (None, HIDDEN)
     ]

@@ -12,13 +12,13 @@ import numpy as np
 from bench_line_search import SHAPES, lines
 from timing import interleaved, pin, table
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 
 UNIT = "RankNet (unit weights)"
 
 
-def pairs(data: xr.RankingData) -> int:
+def pairs(data: er.RankingData) -> int:
     """Pairs of documents of a query with different grades."""
     total = 0
     for begin, end in zip(data.indptr[:-1], data.indptr[1:], strict=True):
@@ -27,7 +27,7 @@ def pairs(data: xr.RankingData) -> int:
     return total
 
 
-def stump(data: xr.RankingData, scores: np.ndarray, objective: str):
+def stump(data: er.RankingData, scores: np.ndarray, objective: str):
     """One boosting step at the given scores."""
     settings = {"num_leaves": 2, "num_threads": 1, "verbose": -1, "lambdarank_truncation_level": 10_000, "boost_from_average": False}
     feature = np.random.default_rng(0).integers(0, 4, (data.n_documents, 1)).astype(float)
@@ -39,8 +39,19 @@ def stump(data: xr.RankingData, scores: np.ndarray, objective: str):
 def measured(name: str) -> tuple[list[list[str]], dict[str, float]]:
     data, scores, _ = lines(*SHAPES[name])
     count = pairs(data)
-    objectives = {str(m): xr.Lambdas(m) for m in (xr.NDCG(), xr.NDCG(k=10), xr.AP(), xr.ERR(), xr.RR(), xr.Bpref(), xr.PairwiseCorrect())}
-    objectives[UNIT] = xr.Lambdas()
+    objectives = {
+        str(m): er.losses.Lambdas(m)
+        for m in (
+            er.measures.NDCG(),
+            er.measures.NDCG(k=10),
+            er.measures.AP(),
+            er.measures.ERR(),
+            er.measures.RR(),
+            er.measures.Bpref(),
+            er.measures.PairwiseCorrect(),
+        )
+    }
+    objectives[UNIT] = er.losses.Lambdas()
     given = data.indptr, np.ones(data.n_queries), True, True, 1
     bound = {label: objective.on(data) for label, objective in objectives.items()}
     works = {label: lambda objective=objective: _core.answers(objective, scores, *given) for label, objective in bound.items()}

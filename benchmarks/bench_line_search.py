@@ -10,7 +10,7 @@ import sys
 import numpy as np
 from timing import interleaved, pin, table
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 
 #: Queries, mean documents per query, and shares of the grades.
@@ -20,19 +20,19 @@ SHAPES = {
 }
 
 
-def lines(queries: int, documents: int, grades: list[float]) -> tuple[xr.RankingData, np.ndarray, np.ndarray]:
+def lines(queries: int, documents: int, grades: list[float]) -> tuple[er.RankingData, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     sizes = np.clip(rng.gamma(3.0, documents / 3.0, queries).round().astype(int), 1, 8 * documents)
     goodness = rng.normal(size=sizes.sum())
     y = np.searchsorted(np.quantile(goodness, np.cumsum(grades)[:-1]), goodness)
     scores = 0.3 * goodness + rng.normal(size=len(y))
     slopes = 0.1 * goodness + rng.normal(size=len(y))
-    return xr.RankingData.from_arrays(None, y, group=sizes), scores, slopes.astype(np.float32).astype(np.float64)
+    return er.RankingData.from_arrays(None, y, group=sizes), scores, slopes.astype(np.float32).astype(np.float64)
 
 
 def measured(name: str, cores: list[int]) -> tuple[list[str], float]:
     data, scores, slopes = lines(*SHAPES[name])
-    kernel, grades = xr.NDCG(k=10).kernel(data.y, data.longest)
+    kernel, grades = er.measures.NDCG(k=10).kernel(data.y, data.longest)
     search = _core.LineSearch(_core.BoundMeasure(kernel, grades, data.indptr, None, False, np.ones(data.n_queries)))
     search.rank(scores, 1)
     column = slopes.astype(np.float32)

@@ -18,16 +18,16 @@ from pathlib import Path
 import numpy as np
 from timing import in_new_process, table
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 
 FITS = {
-    "DirectRank, a round": "xr.DirectRank(max_iter=1, bags=0, start='zero', threads=1)",
-    "LambdaRank, 5 steps": "xr.LambdaRank(max_iter=5, threads=1)",
-    "LambdaMART, 20 trees": "xr.LambdaMART(trees=20, bags=0, threads=1)",
-    "RankNet, 10 hidden units, 2 steps": "xr.RankNet(hidden=10, max_iter=2, threads=1)",
-    "AdaRank, 5 rounds": "xr.AdaRank(max_iter=5, threads=1)",
-    "Ridge": "xr.Ridge(threads=1)",
+    "DirectRank, a round": "er.DirectRank(max_iter=1, bags=0, start='zero', threads=1)",
+    "LambdaRank, 5 steps": "er.LambdaRank(max_iter=5, threads=1)",
+    "LambdaMART, 20 trees": "er.LambdaMART(trees=20, bags=0, threads=1)",
+    "RankNet, 10 hidden units, 2 steps": "er.RankNet(hidden=10, max_iter=2, threads=1)",
+    "AdaRank, 5 rounds": "er.AdaRank(max_iter=5, threads=1)",
+    "Ridge": "er.Ridge(threads=1)",
 }
 USUAL = tuple(FITS)[:3]
 SHAPES = ((2_000_000, 5), (500_000, 100))
@@ -39,7 +39,7 @@ LARGE = 10_000_000, 20
 WATCHED = """
 import copy, json, sys, threading, time
 import numpy as np
-import exactrank as xr
+import exactrank as er
 
 def held():
     with open("/proc/self/status") as status:
@@ -62,7 +62,7 @@ print(json.dumps([before, max(most[0], held()), seconds, waited]))
 """
 FIT = WATCHED.format(
     prepare="""
-data, ranker = xr.read(sys.argv[1]), eval(sys.argv[2])
+data, ranker = er.read(sys.argv[1]), eval(sys.argv[2])
 ranker.fit(data.take_queries(np.arange(50)))
 if sys.argv[3] == "in memory":
     data = copy.deepcopy(data)
@@ -71,20 +71,20 @@ if sys.argv[3] == "in memory":
 )
 #: What is done with a large file, each in a process of its own.
 LARGE_WORK = {
-    "parse text": "xr.read(sys.argv[1] + '.txt')",
+    "parse text": "er.read(sys.argv[1] + '.txt')",
     "convert, with columns": "app(['convert', sys.argv[1] + '.txt', sys.argv[1] + '.xr', '--columns'], standalone_mode=False)",
-    "DirectRank, a round": "xr.DirectRank(max_iter=1, bags=0, start='zero').fit(xr.read(sys.argv[1] + '.xr'))",
-    "DirectRank, a round, in memory": "xr.DirectRank(max_iter=1, bags=0, start='zero').fit(copy.deepcopy(xr.read(sys.argv[1] + '.xr')))",
-    "LambdaRank, 5 steps": "xr.LambdaRank(max_iter=5).fit(xr.read(sys.argv[1] + '.xr'))",
-    "LambdaMART, 100 trees": "xr.LambdaMART(trees=100, bags=0).fit(xr.read(sys.argv[1] + '.xr'))",
+    "DirectRank, a round": "er.DirectRank(max_iter=1, bags=0, start='zero').fit(er.read(sys.argv[1] + '.xr'))",
+    "DirectRank, a round, in memory": "er.DirectRank(max_iter=1, bags=0, start='zero').fit(copy.deepcopy(er.read(sys.argv[1] + '.xr')))",
+    "LambdaRank, 5 steps": "er.LambdaRank(max_iter=5).fit(er.read(sys.argv[1] + '.xr'))",
+    "LambdaMART, 100 trees": "er.LambdaMART(trees=100, bags=0).fit(er.read(sys.argv[1] + '.xr'))",
 }
 
 
-def made(documents: int, features: int) -> xr.RankingData:
+def made(documents: int, features: int) -> er.RankingData:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((documents, features), dtype=np.float32)
     y = np.clip(X[:, 0] + X[:, 1] + rng.standard_normal(documents), 0, 4).round()
-    return xr.RankingData.from_arrays(X, y, group=[DOCUMENTS] * (documents // DOCUMENTS))
+    return er.RankingData.from_arrays(X, y, group=[DOCUMENTS] * (documents // DOCUMENTS))
 
 
 def memory(documents: int, features: int, folder: Path, only: str | None) -> None:
@@ -92,7 +92,7 @@ def memory(documents: int, features: int, folder: Path, only: str | None) -> Non
     size, rows, costs = 4 * documents * features, [], {}
     paths = {kind: folder / f"{kind}.xr" for kind in ("plain", "columns")}
     for kind, path in paths.items():
-        xr.write(made(documents, features), path, columns=kind == "columns", force=True)
+        er.write(made(documents, features), path, columns=kind == "columns", force=True)
     for name, ranker in FITS.items():
         if only not in name if only else name not in USUAL:
             continue
@@ -116,16 +116,16 @@ def works(queries: int, path: Path) -> Iterator[tuple[str, Callable[[], object]]
     """What is timed on this number of queries, one after the other."""
     data = made(queries * DOCUMENTS, 5)
     scores, column = data.X[:, 0].astype(np.float64), np.ascontiguousarray(data.X[:, 1])
-    bound = xr.NDCG(k=10).on(data, threads=1)
+    bound = er.measures.NDCG(k=10).on(data, threads=1)
     search = _core.LineSearch(bound.native)
     search.rank(scores, 1)
     yield "line search", lambda: search.best(column, -np.inf, np.inf, 1)
-    lambdas, weights = xr.Lambdas("nDCG@10").on(data), np.ones(queries)
+    lambdas, weights = er.losses.Lambdas("nDCG@10").on(data), np.ones(queries)
     yield "lambda epoch", lambda: _core.answers(lambdas, scores, data.indptr, weights, True, True, 1)
     yield "evaluation", lambda: bound.values(scores)
-    yield "DirectRank, a round", lambda: xr.DirectRank(max_iter=1, bags=0, start="zero", threads=1).fit(data)
-    xr.write(data, path, force=True)
-    yield "parsing", lambda: xr.read(path, threads=1)
+    yield "DirectRank, a round", lambda: er.DirectRank(max_iter=1, bags=0, start="zero", threads=1).fit(data)
+    er.write(data, path, force=True)
+    yield "parsing", lambda: er.read(path, threads=1)
 
 
 def least(work: Callable[[], object], repeats: int) -> float:
@@ -155,7 +155,7 @@ def large(folder: Path, only: str | None) -> None:
     documents, features = LARGE
     rows, costs = [], {}
     base = folder / "large"
-    xr.write(made(documents, features), base.with_suffix(".txt"))
+    er.write(made(documents, features), base.with_suffix(".txt"))
     for name, work in LARGE_WORK.items():
         if only and only not in name and name != "convert, with columns":
             continue

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 from timing import pin, table
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.rankers import RANKERS
 
@@ -32,15 +32,15 @@ SETTINGS = {
     "rankboost": {"rounds": 100},
 }
 MEASURE = "nDCG@10"
-Change = Callable[[xr.RankingData], xr.RankingData]
+Change = Callable[[er.RankingData], er.RankingData]
 
 
 def with_features(change: Callable[[np.ndarray], np.ndarray]) -> Change:
     """Data whose features are changed, in double precision."""
 
-    def changed(data: xr.RankingData) -> xr.RankingData:
+    def changed(data: er.RankingData) -> er.RankingData:
         X = change(data.X.astype(np.float64))
-        return xr.RankingData.from_arrays(X, data.y, group=data.sizes)
+        return er.RankingData.from_arrays(X, data.y, group=data.sizes)
 
     return changed
 
@@ -50,9 +50,9 @@ def weighted(weights: Callable[[int], np.ndarray], kind: str = "query_weight") -
     return lambda data: replace(data, **{kind: weights(data.n_queries if kind == "query_weight" else data.n_documents)})
 
 
-def every_row_twice(data: xr.RankingData) -> xr.RankingData:
+def every_row_twice(data: er.RankingData) -> er.RankingData:
     """Each document listed two times, one after the other."""
-    return xr.RankingData.from_arrays(data.X.repeat(2, axis=0), data.y.repeat(2), group=2 * data.sizes)
+    return er.RankingData.from_arrays(data.X.repeat(2, axis=0), data.y.repeat(2), group=2 * data.sizes)
 
 
 def powers(n: int, most: float) -> np.ndarray:
@@ -74,7 +74,7 @@ CASES: dict[str, Change] = {
 }
 
 
-def reached(name: str, change: Change, train: xr.RankingData, test: xr.RankingData) -> str | float:
+def reached(name: str, change: Change, train: er.RankingData, test: er.RankingData) -> str | float:
     """The measure on test data, judged by grades and weights as they were, or why there is none."""
     ranker = RANKERS[name](**({"measure": MEASURE} | SETTINGS.get(name, {})))
     try:
@@ -82,22 +82,22 @@ def reached(name: str, change: Change, train: xr.RankingData, test: xr.RankingDa
             warnings.simplefilter("error", RuntimeWarning)
             scores = ranker.fit(change(train)).predict(change(test))
     except Exception as error:
-        return "refused" if isinstance(error, xr.ExactRankError) else f"**{type(error).__name__}**"
+        return "refused" if isinstance(error, er.errors.ExactRankError) else f"**{type(error).__name__}**"
     scores = scores[:: len(scores) // test.n_documents]
-    return xr.evaluate(MEASURE, test, scores).means[MEASURE]
+    return er.evaluate(MEASURE, test, scores).means[MEASURE]
 
 
 def wide_seconds(name: str) -> str:
     """How long 10,000 features for 50 documents take, with the ranker's own settings."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((50, 10_000), dtype=np.float32)
-    data = xr.RankingData.from_arrays(X, np.digitize(X[:, :20].sum(axis=1), [0, 4, 7]), group=[10] * 5)
+    data = er.RankingData.from_arrays(X, np.digitize(X[:, :20].sum(axis=1), [0, 4, 7]), group=[10] * 5)
     start = time.process_time()
     value = RANKERS[name](measure=MEASURE).fit(data).score(data)
     return f"{value:.2f} in {time.process_time() - start:.1f} s"
 
 
-def cells(name: str, train: xr.RankingData, test: xr.RankingData) -> Iterator[str]:
+def cells(name: str, train: er.RankingData, test: er.RankingData) -> Iterator[str]:
     """One row of the table."""
     plain = reached(name, lambda data: data, train, test)
     yield plain if isinstance(plain, str) else f"{plain:.3f}"

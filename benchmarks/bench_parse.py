@@ -13,17 +13,17 @@ from pathlib import Path
 import numpy as np
 from timing import best, in_new_process, interleaved, pin, table
 
-import exactrank as xr
+import exactrank as er
 
 FEATURES, DOCUMENTS, SIZE = 136, 120, 140_000_000
 MEMORY = """
 import sys
-import exactrank as xr
+import exactrank as er
 import numpy, exactrank.data.files
 def high_water():
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) * 1024
 before = high_water()
-data = xr.read(sys.argv[1], threads=int(sys.argv[2]))
+data = er.read(sys.argv[1], threads=int(sys.argv[2]))
 print((high_water() - before) / data.X.nbytes)
 """
 
@@ -87,7 +87,7 @@ def main() -> None:
         write_text(tenth, SIZE // 10)
         megabytes = path.stat().st_size / 1e6
         pin(1)
-        works = {"exactrank, 1 thread": lambda: xr.read(path, threads=1)}
+        works = {"exactrank, 1 thread": lambda: er.read(path, threads=1)}
         with quiet():
             works |= peers(path)
             times = interleaved(works, 3)
@@ -95,7 +95,7 @@ def main() -> None:
         ours = times["exactrank, 1 thread"]
         rows = [[name, f"{megabytes / t:.0f}", f"{t / ours:.1f}"] for name, t in times.items()]
         os.sched_setaffinity(0, cores)
-        threads = interleaved({n: lambda n=n: xr.read(path, threads=n) for n in (1, 2)}, 25)
+        threads = interleaved({n: lambda n=n: er.read(path, threads=n) for n in (1, 2)}, 25)
         rows.append(["exactrank, 2 threads", f"{megabytes / threads[2]:.0f}", f"{threads[2] / ours:.2f}"])
         costs = {"1 thread": ours / times["xgboost"], "2 threads": threads[2] / threads[1]}
         table("readers", f"Parsing {megabytes:.0f} MB of LETOR text, {FEATURES} features", ["reader", "MB/s", "time / ours"], rows, costs)

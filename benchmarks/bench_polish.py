@@ -14,11 +14,11 @@ import numpy as np
 from study import five_folds
 from timing import table
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.synthetic import CubicPolynomial
 
 MEASURE = "nDCG@10"
-Split = tuple[xr.RankingData, xr.RankingData, xr.RankingData]
+Split = tuple[er.RankingData, er.RankingData, er.RankingData]
 
 
 def noisy(queries: int, noise: float) -> Iterator[Split]:
@@ -34,7 +34,7 @@ def changes(split: Split, hidden: int | None, *, validated: bool) -> list[float]
     train, valid, test = split
     found = []
     for polish in (None, "directrank"):
-        model = xr.LambdaRank(MEASURE, hidden=hidden, polish=polish, max_iter=100).fit(train, valid=valid if validated else None)
+        model = er.LambdaRank(MEASURE, hidden=hidden, polish=polish, max_iter=100).fit(train, valid=valid if validated else None)
         found.append([model.score(train), model.score(test)])
     return [after - before for before, after in zip(*found, strict=True)]
 

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from timing import best, pin, table
 
-import exactrank as xr
+import exactrank as er
 from exactrank._core import Planes
 from exactrank.learning.objectives.regularised_risk import RegularisedRisk
 from exactrank.learning.objectives.structured import Structured
@@ -48,8 +48,8 @@ def ranking(queries: int, documents: int, features: int) -> RegularisedRisk:
     X = rng.normal(size=(queries * documents, features)).astype(np.float32)
     goodness = X @ rng.normal(size=features) / np.sqrt(features) + 0.3 * rng.normal(size=len(X))
     y = np.searchsorted(np.quantile(goodness, [0.5, 0.8, 0.92, 0.98]), goodness)
-    data = xr.RankingData.from_arrays(X, y, group=np.full(queries, documents))
-    problem = RegularisedRisk(Structured(xr.NDCG(k=10)), LinearModel().on(data), data, threads=1)
+    data = er.RankingData.from_arrays(X, y, group=np.full(queries, documents))
+    problem = RegularisedRisk(Structured(er.measures.NDCG(k=10)), LinearModel().on(data), data, threads=1)
     risk, slope = problem.risk(np.zeros(features))
     return problem.at(float(1e-3 * slope @ slope / risk))
 

@@ -6,7 +6,7 @@ does. From ``--data FOLDER`` (by default ``../shared/data``), and of each ``--mo
 - MQ2008, OHSUMED, ClueWeb09: fold k trains on the parts k, k + 1 and k + 2, validates on k + 3 and tests on k + 4, in a circle;
 - LightGBM's example, of whose training queries a fifth validates; with ``--artificial FOLDER`` also letor.{train,vali,test}.npz.
 
-Peers, as `xr.compare` has them, grow at most 500 trees at their default settings, stopped early by nDCG@10 on validation data.
+Peers, as `er.compare` has them, grow at most 500 trees at their default settings, stopped early by nDCG@10 on validation data.
 *Cross-fitted*: training and validation queries are dealt into five parts; five models, each trained on four and stopped by the fifth; their
 scores are divided by their standard deviation within queries, and averaged. Every fit has one thread. Figures are the mean of nDCG@10 over
 test queries, 0 for those without relevant documents; p-values are of paired tests over the same queries.
@@ -47,7 +47,7 @@ from study import (
 from threadpoolctl import threadpool_limits
 from timing import table
 
-import exactrank as xr
+import exactrank as er
 from exactrank.compare.contender import Contender, ContenderTask, Fitted
 from exactrank.compare.contenders import as_contender
 from exactrank.compare.contenders.estimator import FittedEstimator
@@ -89,7 +89,7 @@ class ScikitRidge(Contender):
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of the table: a method, as `xr.compare` takes it, on all sets or on ``sets`` alone."""
+    """A row of the table: a method, as `er.compare` takes it, on all sets or on ``sets`` alone."""
 
     method: str | Contender
     crossed: bool = False
@@ -100,7 +100,7 @@ class Entry:
 BLEND, LINEAR, FORESTS = "Blend", "Blend of linear members", "Blend of trees"
 TWO, QUICK = "Blend, two threads", "Blend, seconds=10, two threads"
 RMSE = "catboost(loss_function='QueryRMSE')"
-#: Other libraries at the defaults that `xr.compare` has for them, which but for the rates are their own; the same cross-fitted; and others.
+#: Other libraries at the defaults that `er.compare` has for them, which but for the rates are their own; the same cross-fitted; and others.
 PEERS = {"LightGBM": "lightgbm", "XGBoost": "xgboost", "CatBoost YetiRank": "catboost"}
 CROSSED = {f"{name}, cross-fitted": method for name, method in {**PEERS, "CatBoost QueryRMSE": RMSE}.items()}
 OTHERS = {
@@ -142,7 +142,7 @@ Results = Mapping[str, Mapping[str, Result]]
 
 
 def example(folder: Path) -> list[Fold]:
-    both = [xr.read(folder / f"rank.{one}.gz") for one in ("train", "test")]
+    both = [er.read(folder / f"rank.{one}.gz") for one in ("train", "test")]
     train, test = (joined([one], max(each.n_features for each in both)) for one in both)
     held_out = deal_folds(train.n_queries, 5, seed=0) == 0
     return [Fold("1", train.take_queries(~held_out), train.take_queries(held_out), test)]
@@ -150,7 +150,7 @@ def example(folder: Path) -> list[Fold]:
 
 def given_parts(folder: Path) -> list[Fold]:
     loaded = (np.load(folder / f"letor.{one}.npz") for one in ("train", "vali", "test"))
-    return [Fold("1", *(xr.RankingData.from_arrays(each["X"], each["y"], qid=each["qid"]) for each in loaded))]
+    return [Fold("1", *(er.RankingData.from_arrays(each["X"], each["y"], qid=each["qid"]) for each in loaded))]
 
 
 def tiny(seed: int) -> list[Fold]:
@@ -182,14 +182,14 @@ def fitted(entry: Entry, fold: Fold) -> dict[str, Any]:
         warnings.filterwarnings("ignore", "Failed to import numba")  # CatBoost would compile the measure
         if entry.crossed:
 
-            def fit(seen: xr.RankingData, chooses: xr.RankingData) -> Score:
+            def fit(seen: er.RankingData, chooses: er.RankingData) -> Score:
                 return scorer(contender, Fold(fold.name, seen, chooses, fold.test), entry.threads)
 
             scores = cross_fitted(fit, joined([fold.train, fold.valid]), fold.test)[1]
         else:
             scores = scorer(contender, fold, entry.threads)(fold.test)
     seconds = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
-    letor = [xr.evaluate(name, fold.test, scores, preset="letor", threads=1)[name].mean for name in LETOR]
+    letor = [er.evaluate(name, fold.test, scores, preset="letor", threads=1)[name].mean for name in LETOR]
     return {"values": values_of(fold.test, scores), "letor": letor, **seconds}
 
 

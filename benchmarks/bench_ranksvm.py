@@ -15,7 +15,7 @@ import numpy as np
 from bench_gradient import MEASURE, queries_of, score, sets
 from timing import in_yards, interleaved, pin, table, with_artificial
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.learning.objectives.lambdas import Lambdas
 from exactrank.learning.objectives.losses import PairHinge
@@ -26,14 +26,14 @@ STRENGTHS = (0.1, 0.03, 0.01)
 REPEATS = 5
 
 
-def fit(train: xr.RankingData, loss: str, l2: float):
+def fit(train: er.RankingData, loss: str, l2: float):
     """A fit of RankSVM, which gives theta."""
     made = LinearModel().on(train)
-    ranker = xr.RankSVM(measure=MEASURE, loss=loss, normalise="pairs", l2=l2, threads=1)
+    ranker = er.RankSVM(measure=MEASURE, loss=loss, normalise="pairs", l2=l2, threads=1)
     return lambda: made.theta_of(ranker.fit(train).weights_)
 
 
-def dlib_pairs(train: xr.RankingData):
+def dlib_pairs(train: er.RankingData):
     """A set of better and worse documents for every grade of a query but the least: all pairs, once each."""
     import dlib
 
@@ -55,7 +55,7 @@ def dlib_fit(pairs, l2: float):
     return lambda: np.array(trainer.train(pairs).weights).ravel()
 
 
-def fits(given: list[xr.RankingData]) -> None:
+def fits(given: list[er.RankingData]) -> None:
     pin(1)
     pairs = dlib_pairs(given[0]) if find_spec("dlib") else None
     if pairs is None:
@@ -68,7 +68,7 @@ def fits(given: list[xr.RankingData]) -> None:
     )
 
 
-def fits_at(l2: float, given: list[xr.RankingData], pairs) -> tuple[list[list[str]], dict[str, float]]:
+def fits_at(l2: float, given: list[er.RankingData], pairs) -> tuple[list[list[str]], dict[str, float]]:
     train, made = given[0], LinearModel().on(given[0])
     works = {("RankSVM", loss): fit(train, loss, l2) for loss in ("squared-hinge", "hinge")}
     if pairs is not None:
@@ -85,7 +85,7 @@ def fits_at(l2: float, given: list[xr.RankingData], pairs) -> tuple[list[list[st
 def passes(documents: int) -> dict[str, float]:
     """ns a document, of the squared hinge and of the same forces pair by pair."""
     rng, queries = np.random.default_rng(0), 20_000 // documents
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 5, queries * documents), group=[documents] * queries)
+    data = er.RankingData.from_arrays(None, rng.integers(0, 5, queries * documents), group=[documents] * queries)
     given = rng.normal(size=data.n_documents), data.indptr, np.ones(queries), True, False, 1
     bound = {"ours": PairHinge().on(data), "pairs": Lambdas(link="spring").on(data)}
     times = interleaved({name: lambda o=objective: _core.answers(o, *given) for name, objective in bound.items()}, REPEATS)

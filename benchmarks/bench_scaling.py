@@ -25,7 +25,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 from timing import table
 
-import exactrank as xr
+import exactrank as er
 from exactrank.backends.dask import DaskBackend
 from exactrank.data.dataset import EachPart, Part
 from exactrank.data.sharded import ShardedData, sharded
@@ -41,13 +41,13 @@ QUERIES_AT_ONCE = 100_000  #: of artificial data, so that little memory is neede
 ALONE = """
 import json, sys, time
 import numpy as np
-import exactrank as xr
+import exactrank as er
 
 path, part, parts, trees = sys.argv[1], *map(int, sys.argv[2:])
-data, times = xr.read(path), []
+data, times = er.read(path), []
 if parts > 1:
     data = data.take_queries(np.array_split(np.arange(data.n_queries), parts)[part])
-ranker = xr.LambdaMART(trees=2 * trees, bags=0, threads=1, feature_fraction=1.0)
+ranker = er.LambdaMART(trees=2 * trees, bags=0, threads=1, feature_fraction=1.0)
 ranker.fit(data, progress=lambda progress: times.append(time.perf_counter()))
 print(json.dumps(np.diff(times)[trees - 1 :].tolist()))
 """
@@ -78,7 +78,7 @@ def at_once(path: Path, parts: int, trees: int) -> float:
 def on_workers(engine: DaskBackend, shards: Shards, trees: int) -> Measured:
     """The least of several batches of trees; what is done once is left out."""
     marks = []
-    ranker = xr.LambdaMART(trees=1 + BATCHES * trees, bags=0, threads=1, feature_fraction=1.0, backend=engine)
+    ranker = er.LambdaMART(trees=1 + BATCHES * trees, bags=0, threads=1, feature_fraction=1.0, backend=engine)
     ranker.fit(shards, progress=lambda progress: marks.append((time.perf_counter(), engine.rounds, engine.sent + engine.received)))
     batches = np.diff(np.array(marks)[: 1 + BATCHES * trees : trees], axis=0) / trees
     return Measured(*np.min(batches, axis=0).tolist())
@@ -105,21 +105,21 @@ def written(folder: Path, queries: int, features: int) -> Path:
         parts = [min(QUERIES_AT_ONCE, queries - first) for first in range(0, queries, QUERIES_AT_ONCE)]
         shards = [folder / f"part-{number}.xr" for number in range(len(parts))]
         for number, (count, shard) in enumerate(zip(parts, shards, strict=True)):
-            xr.write(CubicPolynomial(features=features, documents=DOCUMENTS, noise=0.5, seed=number).data(count), shard)
+            er.write(CubicPolynomial(features=features, documents=DOCUMENTS, noise=0.5, seed=number).data(count), shard)
         whole = joined(shards)
-        xr.write(whole, path)
+        er.write(whole, path)
         for shard in shards:
             shard.unlink()
     return path
 
 
-def joined(shards: list[Path]) -> xr.RankingData:
+def joined(shards: list[Path]) -> er.RankingData:
     """The queries of all, one after the other."""
-    parts = [xr.read(shard) for shard in shards]
+    parts = [er.read(shard) for shard in shards]
     if len(parts) == 1:
         return parts[0]
     X, y = np.concatenate([part.X for part in parts]), np.concatenate([part.y for part in parts])
-    return xr.RankingData.from_arrays(X, y, group=np.concatenate([part.sizes for part in parts]))
+    return er.RankingData.from_arrays(X, y, group=np.concatenate([part.sizes for part in parts]))
 
 
 def measured(folder: Path, sizes: list[tuple[int, int]]) -> tuple[list[list[str]], dict[str, float]]:

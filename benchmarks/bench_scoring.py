@@ -13,7 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from timing import interleaved, pin, table
 
-import exactrank as xr
+import exactrank as er
 from exactrank.models.sum import Sum
 
 DOCUMENTS, FEATURES, MANY = 100, 136, 1_000_000
@@ -35,7 +35,7 @@ def onnx_product(weights: np.ndarray) -> Callable[[np.ndarray], object]:
     return lambda X: session.run(None, {"x": X})
 
 
-def one_query(models: dict[str, xr.Model], peers: dict[str, Works]) -> None:
+def one_query(models: dict[str, er.Model], peers: dict[str, Works]) -> None:
     X = np.random.default_rng(1).standard_normal((DOCUMENTS, FEATURES), dtype=np.float32)
     doubles, rows, costs = X.astype(np.float64), [], {}
     for name, model in models.items():
@@ -52,7 +52,7 @@ def one_query(models: dict[str, xr.Model], peers: dict[str, Works]) -> None:
     table("query", f"{DOCUMENTS} documents x {FEATURES} features, one core, microseconds", header, rows, costs)
 
 
-def many_documents(model: xr.Model, weights: np.ndarray) -> None:
+def many_documents(model: er.Model, weights: np.ndarray) -> None:
     X = np.random.default_rng(2).standard_normal((MANY, FEATURES), dtype=np.float32)
     with threadpool_limits(1):
         times = interleaved({"exactrank": lambda: model.predict(X, 1), "NumPy": lambda: X @ weights}, 7)
@@ -68,7 +68,7 @@ def main() -> None:
     singles = weights.astype(np.float32)
     settings = {"num_leaves": 31, "verbose": -1, "num_threads": 1}
     booster = lgb.train(settings, lgb.Dataset(X, X[:, :20].sum(axis=1) + np.sin(3 * X[:, 20:40]).sum(axis=1)), 300)
-    linear, trees = xr.Linear(weights), xr.TreeEnsemble.of_lightgbm(booster.model_to_string())
+    linear, trees = er.models.Linear(weights), er.models.TreeEnsemble.of_lightgbm(booster.model_to_string())
     scorers = {"linear": linear, "300 trees": trees, "blend": Sum((linear, trees), np.ones(2))}
 
     def lightgbm(X: np.ndarray) -> object:
@@ -79,8 +79,8 @@ def main() -> None:
         "300 trees": {"LightGBM": lightgbm},
         "blend": {"LightGBM and NumPy": lambda X: lightgbm(X) + X @ singles},
     }
-    one_query({name: xr.Model(scorer) for name, scorer in scorers.items()}, peers)
-    many_documents(xr.Model(linear), singles)
+    one_query({name: er.Model(scorer) for name, scorer in scorers.items()}, peers)
+    many_documents(er.Model(linear), singles)
 
 
 if __name__ == "__main__":

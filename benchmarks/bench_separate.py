@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from timing import interleaved, pin, table
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.learning.objectives.structured import Structured
 
@@ -20,13 +20,13 @@ SHAPES = [(40, 10), (120, 10), (120, 50), (120, None), (500, 10), (500, None)]  
 UNITS = (0.003, 0.03, 0.3)
 
 
-def scored(queries: int, documents: int, unit: float) -> tuple[xr.RankingData, np.ndarray]:
+def scored(queries: int, documents: int, unit: float) -> tuple[er.RankingData, np.ndarray]:
     rng = np.random.default_rng(0)
     y = rng.choice(5, p=CHANCE, size=queries * documents).astype(float)
-    return xr.RankingData.from_arrays(None, y, group=[documents] * queries), unit * (y + 2 * rng.normal(size=len(y)))
+    return er.RankingData.from_arrays(None, y, group=[documents] * queries), unit * (y + 2 * rng.normal(size=len(y)))
 
 
-def gains(data: xr.RankingData, s: np.ndarray, documents: int, k: int) -> list[np.ndarray]:
+def gains(data: er.RankingData, s: np.ndarray, documents: int, k: int) -> list[np.ndarray]:
     """What each document adds at each position to A . s less nDCG@k, a matrix a query."""
     ranks = np.arange(1, k + 1)
     a, d, u = k + 1.0 - ranks, 1 / np.log2(1 + ranks), 2**data.y - 1
@@ -39,7 +39,7 @@ def against_scipy(documents: int, cutoff: int | None, unit: float) -> tuple[floa
     k = documents if cutoff is None else cutoff
     queries = max(5, 20_000 // (documents * k))
     data, s = scored(queries, documents, unit)
-    loss, matrices = Structured(xr.NDCG(k=cutoff), bound="ramp").on(data), gains(data, s, documents, k)
+    loss, matrices = Structured(er.measures.NDCG(k=cutoff), bound="ramp").on(data), gains(data, s, documents, k)
     works = {
         "ours": lambda: loss.separate(s, data.indptr, 1),
         "theirs": lambda: [linear_sum_assignment(m, maximize=True) for m in matrices],
@@ -59,19 +59,19 @@ def passes() -> dict[str, float]:
     cuts = np.cumsum(CHANCE)[:-1]
     hidden = X @ weights + rng.normal(size=len(X))
     y = np.searchsorted(np.quantile(hidden, cuts), hidden).astype(float)
-    data = xr.RankingData.from_arrays(X, y, group=[documents] * queries)
+    data = er.RankingData.from_arrays(X, y, group=[documents] * queries)
     theta = 0.05 * weights
 
     def scores() -> np.ndarray:
         return _core.linear_scores(X, theta, 1)
 
     losses = {
-        "nDCG@10": Structured(xr.NDCG(k=10)),
-        "nDCG@10, ramp": Structured(xr.NDCG(k=10), bound="ramp"),
-        "nDCG@10, rescaled slacks": Structured(xr.NDCG(k=10), slack="rescaled"),
-        "P@10": Structured(xr.Precision(k=10)),
-        "AP": Structured(xr.AP()),
-        "RR": Structured(xr.RR()),
+        "nDCG@10": Structured(er.measures.NDCG(k=10)),
+        "nDCG@10, ramp": Structured(er.measures.NDCG(k=10), bound="ramp"),
+        "nDCG@10, rescaled slacks": Structured(er.measures.NDCG(k=10), slack="rescaled"),
+        "P@10": Structured(er.measures.Precision(k=10)),
+        "AP": Structured(er.measures.AP()),
+        "RR": Structured(er.measures.RR()),
     }
     bound = {name: loss.on(data) for name, loss in losses.items()}
     works = {"scoring": scores, "scoring and sorting": lambda: _core.evaluate(scores(), data.indptr, [], 1)}

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from timing import in_yards, pin, table
 
-import exactrank as xr
+import exactrank as er
 
 DOCUMENTS, RATE, CONNECTIONS, LIMIT = 100, 2000, 64, 20
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -117,7 +117,7 @@ def main() -> None:
         (folder / "load.lua").write_text(SCRIPT)
         for width in (10, 136):
             weights = np.random.default_rng(0).standard_normal(width)
-            xr.Model(xr.Linear(weights, tuple(f"feature_{j}" for j in range(width)))).save(folder / f"linear{width}.json")
+            er.Model(er.models.Linear(weights, tuple(f"feature_{j}" for j in range(width)))).save(folder / f"linear{width}.json")
             with serving(folder / f"linear{width}.json") as (address, pid):
                 time.sleep(1)
                 for form, body in bodies(folder, width).items():

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 from timing import best, interleaved, pin, table
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.learning.objectives.measured import Measured
 from exactrank.learning.optimizers.approximation import SPSA
@@ -25,9 +25,9 @@ def main() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((260_000, 367), dtype=np.float32)
     goodness = X @ rng.standard_normal(367).astype(np.float32) / 19 + rng.standard_normal(len(X))
-    data = xr.RankingData.from_arrays(X, np.searchsorted(np.quantile(goodness, [0.6, 0.8, 0.93, 0.98]), goodness), group=[26] * 10_000)
+    data = er.RankingData.from_arrays(X, np.searchsorted(np.quantile(goodness, [0.6, 0.8, 0.93, 0.98]), goodness), group=[26] * 10_000)
     made = LinearModel().on(data)
-    problem, w = Measured(xr.NDCG(k=10).over(data, threads=1), made), rng.standard_normal(367)
+    problem, w = Measured(er.measures.NDCG(k=10).over(data, threads=1), made), rng.standard_normal(367)
     w32 = w.astype(np.float32)
     states = {f: step_of(f).init(problem, made.initial(rng), rng) for f in (2, 4)}
     works = {

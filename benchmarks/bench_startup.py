@@ -13,7 +13,7 @@ def main() -> None:
     works = {
         "exactrank --help": [PROGRAM, "--help"],
         "python -c 'import exactrank'": [sys.executable, "-c", "import exactrank"],
-        "python -c 'import exactrank as xr; xr.evaluate'": [sys.executable, "-c", "import exactrank as xr; xr.evaluate"],
+        "python -c 'import exactrank as er; er.evaluate'": [sys.executable, "-c", "import exactrank as er; er.evaluate"],
         "python -c pass": [sys.executable, "-c", "pass"],
     }
     runs = {name: lambda command=command: subprocess.run(command, capture_output=True, check=True) for name, command in works.items()}

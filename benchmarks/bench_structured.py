@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from timing import in_new_process, in_yards, interleaved, pin, table, with_artificial
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.reproduce.artificial import correlated
 
@@ -24,31 +24,31 @@ STRENGTHS = (10.0, 1.0, 0.1)
 MEMORY = """
 import resource, sys
 import numpy as np
-import exactrank as xr
+import exactrank as er
 import exactrank.rankers.structuredrank, scipy.optimize
 rng = np.random.default_rng(0)
 X = rng.standard_normal((49_500, 300), dtype=np.float32)
 y = np.digitize(X[:, :20].sum(axis=1) + 3 * rng.standard_normal(len(X)), [2, 5, 8, 11])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - X.nbytes / 2**20
-data = xr.RankingData.from_arrays(X, y, group=[33] * 1500)
+data = er.RankingData.from_arrays(X, y, group=[33] * 1500)
 del X
-xr.StructuredRank(l2=1.0, bound="convex", solver=sys.argv[1], tolerance=1e-3, threads=1).fit(data)
+er.StructuredRank(l2=1.0, bound="convex", solver=sys.argv[1], tolerance=1e-3, threads=1).fit(data)
 print(data.X.nbytes / 2**20, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before)
 """
 
 
-def web_search() -> xr.RankingData:
+def web_search() -> er.RankingData:
     return correlated(CubicPolynomial(300, 33).data(1500), seed=0)
 
 
-def solvers(data: xr.RankingData) -> None:
+def solvers(data: er.RankingData) -> None:
     pin(1)
     rows, costs = [], {}
     for l2 in STRENGTHS:
-        fitted = {s: xr.StructuredRank(l2=l2, bound="convex", solver=s, tolerance=1e-3, max_iter=5000, threads=1) for s in SOLVERS}
+        fitted = {s: er.StructuredRank(l2=l2, bound="convex", solver=s, tolerance=1e-3, max_iter=5000, threads=1) for s in SOLVERS}
         times = interleaved({s: lambda ranker=ranker: ranker.fit(data) for s, ranker in fitted.items()}, 2)
         costs |= in_yards({f"l2 {l2:g}, {solver}": seconds for solver, seconds in times.items()})
-        exact = xr.StructuredRank(l2=l2, bound="convex", tolerance=1e-6, threads=1).fit(data).history_[-1].duality.primal
+        exact = er.StructuredRank(l2=l2, bound="convex", tolerance=1e-6, threads=1).fit(data).history_[-1].duality.primal
         for solver, ranker in fitted.items():
             last = ranker.history_[-1]
             away = last.duality.primal / exact - 1
@@ -68,13 +68,13 @@ def memory() -> None:
 
 def quality(folder: Path, name: str) -> None:
     loaded = [np.load(folder / f"{name}.{part}.npz") for part in ("train", "vali", "test")]
-    train, valid, test = (xr.RankingData.from_arrays(part["X"], part["y"], qid=part["qid"]) for part in loaded)
+    train, valid, test = (er.RankingData.from_arrays(part["X"], part["y"], qid=part["qid"]) for part in loaded)
     rankers = {
-        "ridge regression": xr.Ridge(),
-        "RankSVM": xr.RankSVM(),
-        "StructuredRank, convex": xr.StructuredRank(bound="convex"),
-        "StructuredRank, ramp": xr.StructuredRank(bound="ramp"),
-        "LambdaRank": xr.LambdaRank(),
+        "ridge regression": er.Ridge(),
+        "RankSVM": er.RankSVM(),
+        "StructuredRank, convex": er.StructuredRank(bound="convex"),
+        "StructuredRank, ramp": er.StructuredRank(bound="ramp"),
+        "LambdaRank": er.LambdaRank(),
     }
     rows = []
     for title, ranker in rankers.items():

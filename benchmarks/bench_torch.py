@@ -12,7 +12,7 @@ import torch
 from sentence_transformers.cross_encoder import losses
 from timing import best, pin, table
 
-import exactrank as xr
+import exactrank as er
 import exactrank.torch as xt
 
 SHAPES = [(16, 10), (32, 100), (16, 1000)]
@@ -39,7 +39,7 @@ def measured(queries: int, documents: int) -> tuple[list[str], float]:
     scores = torch.tensor(rng.normal(size=queries * documents).astype(np.float32), requires_grad=True)
     labels = [torch.tensor(rng.integers(0, 5, documents).astype(np.float32)) for _ in range(queries)]
     inputs = [["q"] * queries, [["d"] * documents] * queries]
-    ours = xt.CrossEncoderLoss(Given(scores), xr.Lambdas(xr.NDCG()), mini_batch_size=0)
+    ours = xt.CrossEncoderLoss(Given(scores), er.losses.Lambdas(er.measures.NDCG()), mini_batch_size=0)
     scheme, all_pairs = losses.LambdaRankScheme(), {"reduction_log": "natural", "mini_batch_size": queries * documents}
     theirs = losses.LambdaLoss(Given(scores), scheme, **all_pairs)
     works = {

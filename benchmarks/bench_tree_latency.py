@@ -14,7 +14,7 @@ import lightgbm as lgb
 import numpy as np
 from timing import interleaved, pin, table
 
-import exactrank as xr
+import exactrank as er
 
 TREES, LEAVES, FEATURES = 300, 31, 136
 Works = dict[str, Callable[[], object]]
@@ -30,7 +30,7 @@ def lightgbm(trees: int, leaves: int) -> lgb.Booster:
 
 
 def ours_and_lightgbm(X: np.ndarray, booster: lgb.Booster) -> Works:
-    scorer = xr.TreeEnsemble.of_lightgbm(booster.model_to_string())
+    scorer = er.models.TreeEnsemble.of_lightgbm(booster.model_to_string())
     works: Works = {
         "exactrank": lambda: scorer.score(X, threads=1),
         "LightGBM": lambda: booster.predict(X, raw_score=True, num_threads=1),

@@ -22,9 +22,9 @@ from exactrank.data.formats.cache import CacheFormat
 from exactrank.data.formats.stream import Block, Stream
 
 FITS = {
-    "LambdaMART": "xr.LambdaMART(trees={trees}, bags=0, threads={threads})",
-    "MART": "xr.MART(trees={trees}, bags=0, threads={threads})",
-    "DirectRankTrees": "xr.DirectRankTrees(trees={trees}, bags=0, threads={threads})",
+    "LambdaMART": "er.LambdaMART(trees={trees}, bags=0, threads={threads})",
+    "MART": "er.MART(trees={trees}, bags=0, threads={threads})",
+    "DirectRankTrees": "er.DirectRankTrees(trees={trees}, bags=0, threads={threads})",
 }
 DOCUMENTS, ROWS_PER_BLOCK = 20, 100_000
 
@@ -32,7 +32,7 @@ DOCUMENTS, ROWS_PER_BLOCK = 20, 100_000
 FIT = """
 import copy, json, resource, sys, threading, time
 import numpy as np
-import exactrank as xr
+import exactrank as er
 
 def held():
     with open("/proc/self/status") as status:
@@ -42,7 +42,7 @@ def watch():
     while not ended.wait(0.005):
         most[0] = max(most[0], held())
 
-data, ranker = xr.read(sys.argv[1]), eval(sys.argv[2])
+data, ranker = er.read(sys.argv[1]), eval(sys.argv[2])
 ranker.fit(data.take_queries(np.arange(50)))
 if sys.argv[3] == "in memory":
     data = copy.deepcopy(data)

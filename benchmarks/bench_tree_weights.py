@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from timing import table, with_artificial
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.learning.training.judge import Task
 from exactrank.learning.training.run import Recorder
@@ -31,7 +31,7 @@ RULES = {
     "[0.02, 0.5] on unseen queries, as found": {"high": 0.5, "smoothing": 1.0},
     "default": {},
 }
-Sets = tuple[xr.RankingData, xr.RankingData, xr.RankingData]
+Sets = tuple[er.RankingData, er.RankingData, er.RankingData]
 
 
 def made_up(sizes: tuple[int, int, int], documents: int, splits: int) -> list[Sets]:
@@ -46,9 +46,9 @@ def little(folder: Path | None, splits: int) -> list[Sets]:
     X, y, group = (np.concatenate([part[name] for part in kept]) for name in ("X", "y", "group"))
     rows = np.split(np.arange(len(y)), np.cumsum(group)[:-1])
 
-    def some(queries: np.ndarray) -> xr.RankingData:
+    def some(queries: np.ndarray) -> er.RankingData:
         own = np.concatenate([rows[q] for q in queries])
-        return xr.RankingData.from_arrays(X[own], y[own], group=group[queries])
+        return er.RankingData.from_arrays(X[own], y[own], group=group[queries])
 
     dealt = [np.random.default_rng(k).permutation(len(group)) for k in range(splits)]
     return [(some(order[:1000]), some(order[1000:1300]), some(order[1300:])) for order in dealt]
@@ -59,16 +59,16 @@ def more(folder: Path | None) -> list[Sets]:
         return made_up((1500, 1000, 1000), 120, 1)
     kept = [np.load(folder / f"mslr.{part}.npz") for part in ("train", "vali", "test")]
     sizes = [part["group"][:1500] for part in kept]
-    return [tuple(xr.RankingData.from_arrays(p["X"][: g.sum()], p["y"][: g.sum()], group=g) for p, g in zip(kept, sizes, strict=True))]
+    return [tuple(er.RankingData.from_arrays(p["X"][: g.sum()], p["y"][: g.sum()], group=g) for p, g in zip(kept, sizes, strict=True))]
 
 
 def rankers(follow: str, size: str) -> dict[str, dict]:
-    fixed = xr.LambdaMART if follow == "lambdas" else xr.MART
+    fixed = er.LambdaMART if follow == "lambdas" else er.MART
     found = {}
     for rate in RATES[size]:
         for fraction in (1.0, 0.7):
             found[f"{rate}, {fraction:.0%} of the queries"] = (fixed, {"learning_rate": rate, "query_fraction": fraction})
-    return found | {name: (xr.DirectRankTrees, rule | {"follow": follow}) for name, rule in RULES.items()}
+    return found | {name: (er.DirectRankTrees, rule | {"follow": follow}) for name, rule in RULES.items()}
 
 
 def study(title: str, size: str, folds: list[Sets], follow: str, trees: int, threads: int) -> None:
@@ -83,18 +83,18 @@ def study(title: str, size: str, folds: list[Sets], follow: str, trees: int, thr
         rows.append(row(name, [fit.model_.scorer for fit in fits], folds, seconds))
     start = time.perf_counter()
     anew = [
-        leveraged(fit.model_.scorer, Task(xr.parse_measure(MEASURE), train, threads=threads), bags=10, seed=0, recorder=Recorder())
+        leveraged(fit.model_.scorer, Task(er.parse_measure(MEASURE), train, threads=threads), bags=10, seed=0, recorder=Recorder())
         for fit, (train, _, _) in zip(fits, folds, strict=True)
     ]
     rows.append(row("the default, then leveraged", anew, folds, seconds + (time.perf_counter() - start) / len(folds)))
     table(f"{size}-{follow}", f"{title}, trees on the {follow}", ["", "validation", "test", "trees", "first and last weight", "s"], rows)
 
 
-def row(name: str, scorers: list[xr.TreeEnsemble], folds: list[Sets], seconds: float) -> list[str]:
+def row(name: str, scorers: list[er.models.TreeEnsemble], folds: list[Sets], seconds: float) -> list[str]:
     means = [
         np.mean(
             [
-                xr.evaluate(MEASURE, fold[part], scorer.score(fold[part].X)).means[MEASURE]
+                er.evaluate(MEASURE, fold[part], scorer.score(fold[part].X)).means[MEASURE]
                 for scorer, fold in zip(scorers, folds, strict=True)
             ]
         )

@@ -16,7 +16,7 @@ import lightgbm as lgb
 import numpy as np
 from timing import interleaved, table, with_artificial
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.data.dataset import Part
 from exactrank.data.synthetic import CubicPolynomial
@@ -40,46 +40,46 @@ PLAIN = {
 }
 
 
-def sets(folder: Path | None) -> tuple[xr.RankingData, xr.RankingData]:
+def sets(folder: Path | None) -> tuple[er.RankingData, er.RankingData]:
     if folder is None:
         source = CubicPolynomial(features=50, noise=0.5)
         return source.data(1_500), source.data(500, 1_501)
     kept = (np.load(folder / f"mslr.{part}.npz") for part in ("train", "test"))
-    train, test = (xr.RankingData.from_arrays(part["X"], part["y"], qid=part["qid"]) for part in kept)
+    train, test = (er.RankingData.from_arrays(part["X"], part["y"], qid=part["qid"]) for part in kept)
     return train, test
 
 
-def few_documents() -> xr.RankingData:
+def few_documents() -> er.RankingData:
     """35,529 documents x 46 features, in queries of 3 to about 100 documents."""
     rng = np.random.default_rng(5)
     sizes = np.clip(rng.gamma(2.0, 12.0, 3_000).round().astype(int), 3, 119)
     sizes = np.diff(np.minimum(np.append(0, np.cumsum(sizes)), 35_529))
     X = rng.normal(size=(35_529, 46)).round(3)
     worth = X @ rng.normal(size=46) / 8 + np.tanh(X[:, 3] * X[:, 7]) + np.sin(X[:, 11]) + 1.5 * rng.normal(size=len(X))
-    return xr.RankingData.from_arrays(X.astype(np.float32), np.searchsorted(np.quantile(worth, [0.8, 0.95]), worth), group=sizes[sizes > 0])
+    return er.RankingData.from_arrays(X.astype(np.float32), np.searchsorted(np.quantile(worth, [0.8, 0.95]), worth), group=sizes[sizes > 0])
 
 
-def ours(kind: type[BoostedRanker], train: xr.RankingData, trees: int, threads: int, **more: object) -> BoostedRanker:
+def ours(kind: type[BoostedRanker], train: er.RankingData, trees: int, threads: int, **more: object) -> BoostedRanker:
     settings = {"trees": trees, "leaves": LEAVES, "learning_rate": RATE, "bins": BINS, "threads": threads} | ALL
     return kind(**(settings | more)).fit(train)
 
 
-def lightgbm(objective: str, train: xr.RankingData, trees: int, threads: int, is_quantised: bool = False) -> lgb.Booster:
+def lightgbm(objective: str, train: er.RankingData, trees: int, threads: int, is_quantised: bool = False) -> lgb.Booster:
     settings = {"objective": objective, "num_leaves": LEAVES, "learning_rate": RATE, "max_bin": BINS, "num_threads": threads, "verbose": -1}
     settings |= {"use_quantized_grad": is_quantised}
     return lgb.train(settings, lgb.Dataset(train.X, train.y, group=train.sizes, params=settings), trees)
 
 
-def in_bins(train: xr.RankingData, threads: int) -> _core.BinnedRows:
+def in_bins(train: er.RankingData, threads: int) -> _core.BinnedRows:
     return _core.BinnedRows(Layout.of(Part(train), train.n_documents, BINS, (), threads).native, train.X, threads)
 
 
-def in_lightgbms_bins(train: xr.RankingData, threads: int) -> lgb.Dataset:
+def in_lightgbms_bins(train: er.RankingData, threads: int) -> lgb.Dataset:
     return lgb.Dataset(train.X, train.y, params={"max_bin": BINS, "num_threads": threads, "verbose": -1}).construct()
 
 
 def compared(
-    name: str, works: dict[str, Callable[[], object]], threads: int, repeats: int, title: str, test: xr.RankingData | None
+    name: str, works: dict[str, Callable[[], object]], threads: int, repeats: int, title: str, test: er.RankingData | None
 ) -> None:
     """Time all ``works``, those of LightGBM by the names in `PEERS`, and print ours as shares of theirs.
 
@@ -101,17 +101,17 @@ def compared(
     table(name, f"{title}; threads: {threads}; the best of {repeats}", header, rows, costs)
 
 
-def quality_of(model: object, test: xr.RankingData) -> float:
-    return xr.evaluate(MEASURE, test, model.predict(test.X)).means[MEASURE]
+def quality_of(model: object, test: er.RankingData) -> float:
+    return er.evaluate(MEASURE, test, model.predict(test.X)).means[MEASURE]
 
 
-def works_on(train: xr.RankingData, trees: int, threads: int) -> dict[str, Callable[[], object]]:
+def works_on(train: er.RankingData, trees: int, threads: int) -> dict[str, Callable[[], object]]:
     """Our trees, and LightGBM's of the same kinds."""
     how = (train, trees, threads)
     works: dict[str, Callable[[], object]] = {}
     for kind, objective in PEERS.items():
         works |= {
-            kind: partial(ours, getattr(xr, kind), *how),
+            kind: partial(ours, getattr(er, kind), *how),
             f"LightGBM {objective}": partial(lightgbm, objective, *how),
             f"LightGBM {objective}{QUANTISED}": partial(lightgbm, objective, *how, is_quantised=True),
         }
@@ -129,8 +129,8 @@ def main() -> None:
     train, test = sets(given.artificial)
     if given.only in (None, "speed"):
         works = works_on(train, given.trees, threads)
-        works["DirectRankTrees on the grades"] = partial(ours, xr.DirectRankTrees, train, given.trees, threads, follow="grades")
-        works["DirectRankTrees, as published"] = partial(ours, xr.DirectRankTrees, train, given.trees, threads, **PUBLISHED)
+        works["DirectRankTrees on the grades"] = partial(ours, er.DirectRankTrees, train, given.trees, threads, follow="grades")
+        works["DirectRankTrees, as published"] = partial(ours, er.DirectRankTrees, train, given.trees, threads, **PUBLISHED)
         compared("speed", works, threads, repeats, f"{train}: {given.trees} trees of {LEAVES} leaves", test)
     if given.only in (None, "binning"):
         bins = {"binning": partial(in_bins, train, threads), "LightGBM binning": partial(in_lightgbms_bins, train, threads)}
@@ -138,7 +138,7 @@ def main() -> None:
     if given.only in (None, "few"):
         few = few_documents()
         works = works_on(few, 100, threads)
-        works["LambdaMART, sampled forces"] = partial(ours, xr.LambdaMART, few, 100, threads, lambdas="sampled")
+        works["LambdaMART, sampled forces"] = partial(ours, er.LambdaMART, few, 100, threads, lambdas="sampled")
         compared("few", works, threads, repeats, f"{few}: 100 trees of {LEAVES} leaves", None)
 
 

@@ -15,7 +15,7 @@ What is pooled are differences to the ranker's defaults, query by query: d_s, th
 
 The row "best of the other sets" takes, on each set, the candidate that is best on the others: what the choice itself is worth on a set
 that had no part in it. For ``blend`` candidates are rules: which members, and with what weights; members are cross-fitted once for all
-rules. "spare part": members of ten parts, whose scores out of fold come from a part that had no say in when they stopped; so `xr.Blend` has
+rules. "spare part": members of ten parts, whose scores out of fold come from a part that had no say in when they stopped; so `er.Blend` has
 it, and the rest is compared with its rule.
 """
 
@@ -34,7 +34,7 @@ from study import EXAMPLE, IN_PARTS, PARTS, Array, Score, artificial, asked, cro
 from threadpoolctl import threadpool_limits
 from timing import table
 
-import exactrank as xr
+import exactrank as er
 from exactrank.compare.contenders import Method, parse_method
 from exactrank.data.folds import deal_folds
 from exactrank.data.ranking_data import checksum
@@ -140,8 +140,8 @@ class Fold:
 
     set: str
     number: int
-    train: xr.RankingData
-    test: xr.RankingData
+    train: er.RankingData
+    test: er.RankingData
     checksum: str  #: of the set
 
 
@@ -155,19 +155,19 @@ class Result:
 Results = dict[tuple[str, int], Result]
 
 
-def training_sets(folder: Path, tiny: bool, sizes: bool = False) -> dict[str, Callable[[], xr.RankingData]]:
+def training_sets(folder: Path, tiny: bool, sizes: bool = False) -> dict[str, Callable[[], er.RankingData]]:
     """How each set is read, without its test part."""
     if tiny or sizes:
         return dict(TINY if tiny else SIZES)
     real = {name: partial(four_parts, folder / name) for name in IN_PARTS}
-    return {**real, "LightGBM's example": lambda: joined([xr.read(folder / EXAMPLE / "rank.train.gz")]), **ARTIFICIAL}
+    return {**real, "LightGBM's example": lambda: joined([er.read(folder / EXAMPLE / "rank.train.gz")]), **ARTIFICIAL}
 
 
-def four_parts(folder: Path) -> xr.RankingData:
+def four_parts(folder: Path) -> er.RankingData:
     return joined([part(folder, number) for number in PARTS[:4]])
 
 
-def folds_of(name: str, data: xr.RankingData, numbers: Sequence[int]) -> list[Fold]:
+def folds_of(name: str, data: er.RankingData, numbers: Sequence[int]) -> list[Fold]:
     dealt = deal_folds(data.n_queries, FOLDS, seed=1)
     return [Fold(name, k, data.take_queries(dealt != k), data.take_queries(dealt == k), checksum(data)) for k in numbers]
 
@@ -176,7 +176,7 @@ def made(method: Method, **more: Any) -> Any:
     return RANKERS[method.name](**{**more, **method.settings}, threads=1)
 
 
-def fitted(method: Method, way: str, train: xr.RankingData) -> Score:
+def fitted(method: Method, way: str, train: er.RankingData) -> Score:
     """One model of ``train``; a candidate that says its own bags is fitted as it is."""
     if way == CROSS_FITTED:
         return made(method, **({} if "bags" in method.settings or method.name in CROSS_FITTING else CROSS_FIT)).fit(train).predict
@@ -221,7 +221,7 @@ class Study:
         method = parse_method(candidate)
 
         def work() -> dict[str, Any]:
-            def fit(seen: xr.RankingData, chooses: xr.RankingData) -> Score:
+            def fit(seen: er.RankingData, chooses: er.RankingData) -> Score:
                 return made(method).fit(seen, valid=chooses).predict
 
             return {"scores": np.concatenate(cross_fitted(fit, fold.train, fold.test, parts, spare))}
@@ -259,42 +259,42 @@ class Study:
 Families = Mapping[str, Sequence[Array]]
 
 
-def unit(scores: Array, train: xr.RankingData) -> Array:
+def unit(scores: Array, train: er.RankingData) -> Array:
     return scores / (deviation(scores[: train.n_documents], train.indptr) or 1.0)
 
 
-def each_mean(families: Families, train: xr.RankingData) -> list[Array]:
+def each_mean(families: Families, train: er.RankingData) -> list[Array]:
     return [unit(np.mean(own, axis=0), train) for own in families.values()]
 
 
-def each_member(families: Families, train: xr.RankingData) -> list[Array]:
+def each_member(families: Families, train: er.RankingData) -> list[Array]:
     return [one for own in families.values() for one in own]
 
 
-def equal(of: Callable[[Families, xr.RankingData], list[Array]], families: Families, train: xr.RankingData) -> Array:
+def equal(of: Callable[[Families, er.RankingData], list[Array]], families: Families, train: er.RankingData) -> Array:
     return np.mean(of(families, train), axis=0)
 
 
-def searched(of: Callable[[Families, xr.RankingData], list[Array]], back: float, families: Families, train: xr.RankingData) -> Array:
+def searched(of: Callable[[Families, er.RankingData], list[Array]], back: float, families: Families, train: er.RankingData) -> Array:
     """Weights that are best out of fold, by exact line searches, and from there ``back`` towards equal ones."""
     scores = np.stack(of(families, train))
-    systems = xr.RankingData.from_arrays(scores[:, : train.n_documents].T, train.y, group=train.sizes)
-    best = xr.fuse(systems, normalise="none", folds=0, bootstrap=0, tolerance=1.0, threads=1).weights
+    systems = er.RankingData.from_arrays(scores[:, : train.n_documents].T, train.y, group=train.sizes)
+    best = er.fuse(systems, normalise="none", folds=0, bootstrap=0, tolerance=1.0, threads=1).weights
     return (back / len(scores) + (1 - back) * np.array(best)) @ scores
 
 
-def best_member(families: Families, train: xr.RankingData) -> Array:
+def best_member(families: Families, train: er.RankingData) -> Array:
     return max(each_member(families, train), key=lambda scores: values_of(train, scores[: train.n_documents]).mean())
 
 
-def only(family: str, families: Families, train: xr.RankingData) -> Array:
+def only(family: str, families: Families, train: er.RankingData) -> Array:
     return np.mean(families[family], axis=0)
 
 
-Rule = Callable[[Families, xr.RankingData], Array]
+Rule = Callable[[Families, er.RankingData], Array]
 
 
-def default_members(rule: Rule, families: Families, train: xr.RankingData) -> Array:
+def default_members(rule: Rule, families: Families, train: er.RankingData) -> Array:
     return rule({name: families[name][:count] for name, count in BY_DEFAULT.items()}, train)
 
 

@@ -26,7 +26,7 @@ from choose_defaults import FOLDS, VALIDATED, Fold, Result, Results, Study, by_s
 from study import asked, parser, values_of, version
 from timing import table
 
-import exactrank as xr
+import exactrank as er
 from exactrank.compare.contenders import parse_method
 from exactrank.learning.training import selection
 from exactrank.learning.training.selection import Choice, StepChoice, Verdict
@@ -69,7 +69,7 @@ def by_rule(rule: str) -> ExitStack:
     return changed
 
 
-def shaken(data: xr.RankingData) -> xr.RankingData:
+def shaken(data: er.RankingData) -> er.RankingData:
     """The data with noise in the last bit of its features."""
     noise = np.random.default_rng(0).integers(-1, 2, data.X.shape)
     return replace(data, X=(data.X * (1 + 2.0**-22 * noise)).astype(np.float32))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from ledger import ROOT
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.files import whole_file
 from exactrank.data.folds import Fold, deal_folds
 from exactrank.learning.objectives.within_query import deviation
@@ -24,9 +24,9 @@ IN_PARTS, EXAMPLE = ("MQ2008", "OHSUMED", "ClueWeb09"), "lightgbm-lambdarank"
 PARTS = (1, 2, 3, 4, 5)
 Array = np.ndarray
 #: Scores of the documents of a set.
-Score = Callable[[xr.RankingData], Array]
+Score = Callable[[er.RankingData], Array]
 #: What learns from training data, with validation data to choose by.
-Fit = Callable[[xr.RankingData, xr.RankingData], Score]
+Fit = Callable[[er.RankingData, er.RankingData], Score]
 
 
 def parser(about: str, kept: str) -> argparse.ArgumentParser:
@@ -47,19 +47,19 @@ def asked(options: argparse.ArgumentParser, what: str, names: Sequence[str] | No
     return [each for each in known if not names or each in names]
 
 
-def part(folder: Path, number: int) -> xr.RankingData:
+def part(folder: Path, number: int) -> er.RankingData:
     """A part of a set, a file such as S3.txt.gz or part3.txt."""
     found = sorted(folder.glob(f"*{number}.*"))
     if len(found) != 1:
         raise SystemExit(f"{folder} has {len(found)} files for part {number}; expected one, named as S{number}.txt.gz or part{number}.txt")
-    return xr.read(found[0])
+    return er.read(found[0])
 
 
-def joined(parts: Sequence[xr.RankingData], width: int = 0) -> xr.RankingData:
+def joined(parts: Sequence[er.RankingData], width: int = 0) -> er.RankingData:
     """All parts as one set, with ``width`` features or as many as the widest has."""
     width = max(width, *(one.n_features for one in parts))
     X = np.concatenate([np.pad(one.values, ((0, 0), (0, width - one.n_features))) for one in parts])
-    return xr.RankingData.from_arrays(X, np.concatenate([one.y for one in parts]), group=np.concatenate([one.sizes for one in parts]))
+    return er.RankingData.from_arrays(X, np.concatenate([one.y for one in parts]), group=np.concatenate([one.sizes for one in parts]))
 
 
 def five_folds(folder: Path) -> list[Fold]:
@@ -67,13 +67,13 @@ def five_folds(folder: Path) -> list[Fold]:
     parts = [part(folder, number) for number in PARTS]
     width = max(one.n_features for one in parts)
 
-    def turned(first: int, last: int) -> xr.RankingData:
+    def turned(first: int, last: int) -> er.RankingData:
         return joined([parts[number % 5] for number in range(first, last)], width)
 
     return [Fold(str(k + 1), turned(k, k + 3), turned(k + 3, k + 4), turned(k + 4, k + 5)) for k in range(5)]
 
 
-def artificial(queries: int, documents: int, features: int, noise: float, bent: float, seed: int) -> xr.RankingData:
+def artificial(queries: int, documents: int, features: int, noise: float, bent: float, seed: int) -> er.RankingData:
     """Five grades of how good documents are: linear in correlated factors, and for the part ``bent`` a sum of products of two or three.
 
     Queries are of different size and level, and features are seen as they are, exponentiated, counted or clipped.
@@ -94,14 +94,14 @@ def artificial(queries: int, documents: int, features: int, noise: float, bent: 
     good = good + noise * rng.normal(size=count) + 0.3 * rng.normal(size=queries)[query]
     grades = np.searchsorted(np.quantile(good, [0.6, 0.8, 0.92, 0.98]), good)
     seen = np.choose(rng.integers(0, 4, features), [Z, np.exp(Z), np.floor(np.exp(1.2 * Z + 1.5)), np.maximum(10 * Z - 3, 0)])
-    return xr.RankingData.from_arrays(seen.astype(np.float32), grades, qid=query)
+    return er.RankingData.from_arrays(seen.astype(np.float32), grades, qid=query)
 
 
 def standardised(values: Array) -> Array:
     return (values - values.mean(axis=0)) / (values.std(axis=0) + 1e-12)
 
 
-def cross_fitted(fit: Fit, data: xr.RankingData, others: xr.RankingData, parts: int = 5, spare: int = 0) -> tuple[Array, Array]:
+def cross_fitted(fit: Fit, data: er.RankingData, others: er.RankingData, parts: int = 5, spare: int = 0) -> tuple[Array, Array]:
     """Scores of ``data`` out of fold, and of ``others``: those of a model for each part of the queries, which chooses its iterate.
 
     Each model's scores are divided by their deviation within queries; those of ``others`` are the mean of all models. With ``spare=1``
@@ -121,15 +121,15 @@ def cross_fitted(fit: Fit, data: xr.RankingData, others: xr.RankingData, parts: 
     return out_of_fold, elsewhere
 
 
-def values_of(data: xr.RankingData, scores: Array) -> Array:
+def values_of(data: er.RankingData, scores: Array) -> Array:
     """nDCG@10 of each query, 0 where nothing is relevant."""
-    return xr.evaluate(MEASURE, data, scores, threads=1)[MEASURE].values
+    return er.evaluate(MEASURE, data, scores, threads=1)[MEASURE].values
 
 
 @cache
 def version() -> str:
     """What tells states of the package apart: a checksum of its files, of the core too."""
-    package, found = Path(xr.__file__).parent, sha256()
+    package, found = Path(er.__file__).parent, sha256()
     for path in sorted(each for each in package.rglob("*") if each.suffix in (".py", ".so", ".pyd")):
         found.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
     return found.hexdigest()[:12]

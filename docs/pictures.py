@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 from PIL import Image
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.pictures import COLOURS, QUIET, look
 from exactrank.compare.statistics.pairs import all_pairs
 from exactrank.data.synthetic import CubicPolynomial
@@ -53,21 +53,21 @@ def panels(path: Path, width: float, height: float, *shape: int, **grid: Any) ->
     figure.savefig(path, dpi=150)
 
 
-def linear_example() -> tuple[xr.RankingData, np.ndarray]:
+def linear_example() -> tuple[er.RankingData, np.ndarray]:
     """The data of line-search.md, and scores of a linear model whose first weight is too small."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 5))
     y = np.digitize(X @ [2.0, -1.0, 0.5, 0.0, 0.0] + rng.normal(size=3000), [1.0, 2.5, 4.0])
-    data = xr.RankingData.from_arrays(X, y, qid=np.arange(3000) // 20)
+    data = er.RankingData.from_arrays(X, y, qid=np.arange(3000) // 20)
     return data, data.X @ [1.0, -1.0, 0.5, 0.0, 0.0]
 
 
-def bent_example() -> list[xr.RankingData]:
+def bent_example() -> list[er.RankingData]:
     """Training, validation and test data whose fourth feature counts by its distance from 0."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(8000, 5))
     good = X @ [2.0, -1.0, 0.5, 0.0, 0.0] + 2 * np.abs(X[:, 3]) + rng.normal(size=8000)
-    data = xr.RankingData.from_arrays(X, np.digitize(good, [2.0, 3.5, 5.0]), qid=np.arange(8000) // 20)
+    data = er.RankingData.from_arrays(X, np.digitize(good, [2.0, 3.5, 5.0]), qid=np.arange(8000) // 20)
     return [data.take_queries(part) for part in np.split(np.arange(400), [200, 300])]
 
 
@@ -75,7 +75,7 @@ def bent_example() -> list[xr.RankingData]:
 def step_function(path: Path) -> None:
     """README.md, index.md and line-search.md: the measure for every value of one weight, and its top seen closer."""
     data, scores = linear_example()
-    f = xr.profile("nDCG@5", data, scores, data.X[:, 0])
+    f = er.profile("nDCG@5", data, scores, data.X[:, 0])
     best = f.best()
     with panels(path, 9, 3.4, 1, 2, width_ratios=[3, 2]) as (whole, near):
         for axes, low, high in ((whole, -2.0, 4.0), (near, best.middle() - 0.05, best.middle() + 0.05)):
@@ -95,8 +95,8 @@ def step_function(path: Path) -> None:
 def lines(path: Path) -> None:
     """line-search.md: the scores of one query's documents are lines, and the measure steps where two of them cross."""
     grades, slopes, scores = np.array([2, 1, 0, 1, 0]), np.array([1.2, 0.1, -0.7, 0.6, -0.1]), np.array([-0.6, 0.35, 0.8, -0.2, 0.55])
-    data = xr.RankingData.from_arrays(slopes[:, None], grades, group=[5])
-    f = xr.profile("nDCG@3", data, scores, slopes)
+    data = er.RankingData.from_arrays(slopes[:, None], grades, group=[5])
+    f = er.profile("nDCG@3", data, scores, slopes)
     alpha = np.array([-0.2, 1.6])
     with panels(path, 7, 5, 2, 1, sharex=True, height_ratios=[3, 2]) as (above, below):
         for grade, slope, score in zip(grades, slopes, scores, strict=True):
@@ -122,7 +122,7 @@ def fusion(path: Path) -> None:
         both = {"bm25": 12 + 2 * (grade + rng.normal(size=60)), "dense": 0.6 + 0.1 * (0.8 * grade + rng.normal(size=60))}
         found = {name: np.where((-s).argsort().argsort() < 40, s, np.nan) for name, s in both.items()}
         rows.append(pd.DataFrame({"query_id": query, "relevance": grade, **found}))
-    xr.fuse(xr.systems_from_frame(pd.concat(rows), ["bm25", "dense"]), measure="nDCG@10").plot(path=path)
+    er.fuse(er.systems_from_frame(pd.concat(rows), ["bm25", "dense"]), measure="nDCG@10").plot(path=path)
 
 
 @picture("two-measures.png")
@@ -132,8 +132,8 @@ def two_measures(path: Path) -> None:
     X = rng.normal(size=(1200, 4))
     y = np.digitize(X @ [1.0, 0.5, 0.0, 0.0] + rng.normal(size=1200), [0.5, 1.5, 2.5])
     revenue = np.exp(X @ [-0.3, 0.0, 0.8, 0.0])
-    data = xr.RankingData.from_arrays(X, y, group=[20] * 60, kept={"revenue": revenue})
-    xr.pareto(xr.DirectRank("nDCG@10", bags=0).fit(data), data, ["nDCG@10", "revenue@10"]).plot(path=path)
+    data = er.RankingData.from_arrays(X, y, group=[20] * 60, kept={"revenue": revenue})
+    er.pareto(er.DirectRank("nDCG@10", bags=0).fit(data), data, ["nDCG@10", "revenue@10"]).plot(path=path)
 
 
 @picture("three-systems.png")
@@ -149,8 +149,8 @@ def three_systems(path: Path) -> None:
     frame = pd.DataFrame({"query_id": np.repeat(np.arange(120), 80), "relevance": grade.ravel()})
     names = ["bm25", "dense", "recency"]
     frame[names] = np.stack([s.ravel() for s in systems], axis=1)
-    data = xr.systems_from_frame(frame[frame["query_id"] < 90], names)
-    tuned = xr.fuse(data, measure="nDCG@10", bootstrap=0)
+    data = er.systems_from_frame(frame[frame["query_id"] < 90], names)
+    tuned = er.fuse(data, measure="nDCG@10", bootstrap=0)
     steps = 50
     weights = np.array([(i, j, steps - i - j) for i in range(steps + 1) for j in range(steps + 1 - i)]) / steps
     measure = tuned.measure.on(data)
@@ -172,22 +172,22 @@ def three_systems(path: Path) -> None:
 def optimality(path: Path) -> None:
     """optimality.md: the weights that someone set by hand, refuted."""
     data = CubicPolynomial(documents=10, features=5, noise=0.5).data(60)
-    model = xr.Model(xr.Linear(np.array([-0.1, -0.8, 0.2, -0.2, -0.4]), data.feature_names))
-    xr.optimality(model, data, measure="nDCG@5").plot(path=path, weights=2)
+    model = er.Model(er.models.Linear(np.array([-0.1, -0.8, 0.2, -0.2, -0.4]), data.feature_names))
+    er.inspect.optimality(model, data, measure="nDCG@5").plot(path=path, weights=2)
 
 
 @picture("smoothness.png")
 def smoothness(path: Path) -> None:
     """smoothness.md: one weight of a linear model at a time, on more and more queries."""
     data = CubicPolynomial(documents=20, features=6, noise=0.5).data(400)
-    model = xr.Model(xr.Linear(np.array([0.2, -0.5, 0.1, -0.02, -0.2, -0.3]), data.feature_names))
-    xr.smoothness(model, data, measure="nDCG@10", samples=[20, 100]).plot(path=path)
+    model = er.Model(er.models.Linear(np.array([0.2, -0.5, 0.1, -0.02, -0.2, -0.3]), data.feature_names))
+    er.inspect.smoothness(model, data, measure="nDCG@10", samples=[20, 100]).plot(path=path)
 
 
 @picture("propensities.svg")
 def propensities(path: Path) -> None:
     """clicks.md: how likely each rank is looked at, by what a log tells and by what is true."""
-    made = xr.simulate_clicks(CubicPolynomial(features=10, documents=20, document_ids=True).data(100), sessions=200)
+    made = er.clicks.simulate_clicks(CubicPolynomial(features=10, documents=20, document_ids=True).data(100), sessions=200)
     with panels(path, 6.5, 3.6) as axes:
         axes.plot(made.propensities.rank, made.propensities.value, "x", color=ORANGE, label="truth", zorder=3)
         made.clicks.propensities("harvest", seed=0).plot(axes)
@@ -197,21 +197,21 @@ def propensities(path: Path) -> None:
 def importance(path: Path) -> None:
     """importance.md: what each feature is worth to a linear model."""
     source = CubicPolynomial(documents=20, features=6, noise=0.5)
-    model = xr.DirectRank(measure="nDCG@10").fit(source.data(200)).model_
-    xr.importance(model, source.data(200, 201), "nDCG@10").plot(path=path)
+    model = er.DirectRank(measure="nDCG@10").fit(source.data(200)).model_
+    er.inspect.importance(model, source.data(200, 201), "nDCG@10").plot(path=path)
 
 
 @picture("forces.svg")
 def forces(path: Path) -> None:
     """forces.md: the force on one document while another one passes its neighbours."""
-    data = xr.RankingData.from_arrays(None, [3, 2, 1, 0, 0], group=[5])
+    data = er.RankingData.from_arrays(None, [3, 2, 1, 0, 0], group=[5])
     scores, moved = np.array([0.5, 1.5, -0.5, 0.9, -1.2]), np.linspace(-2.5, 2.5, 401)
     with panels(path, 9, 3.4, 1, 2, sharex=True) as both:
         for axes, measure, name in zip(
-            both, (None, xr.NDCG()), ("RankNet: all pairs have the same weight", "LambdaRank: pairs weighted by nDCG"), strict=True
+            both, (None, er.measures.NDCG()), ("RankNet: all pairs have the same weight", "LambdaRank: pairs weighted by nDCG"), strict=True
         ):
-            rule = xr.Lambdas(measure)
-            found = [xr.slopes(rule, data, np.concatenate([scores[:4], [at]])).slope for at in moved]
+            rule = er.losses.Lambdas(measure)
+            found = [er.losses.slopes(rule, data, np.concatenate([scores[:4], [at]])).slope for at in moved]
             for place, colour in ((0, BLUE), (2, GOLD)):
                 force = np.array(found)[:, place]
                 force[1:][np.abs(np.diff(force)) > 0.02 * np.ptp(force) + 1e-3] = np.nan
@@ -227,11 +227,11 @@ def forces(path: Path) -> None:
 @picture("lambda-functions.svg")
 def lambda_functions(path: Path) -> None:
     """lambda-functions.md: the force of a pair by the lead of its better document."""
-    data, lead = xr.RankingData.from_arrays(None, [1, 0], group=[2]), np.linspace(-3, 3, 241)
+    data, lead = er.RankingData.from_arrays(None, [1, 0], group=[2]), np.linspace(-3, 3, 241)
     with panels(path, 7, 3.2) as axes:
         for link, style in (("logistic", "-"), ("step", "--"), ("spring", "-.")):
-            rule = xr.Lambdas(None, link=link)
-            axes.plot(lead, [xr.slopes(rule, data, np.array([d, 0.0])).slope[0] for d in lead], style, linewidth=1.8, label=link)
+            rule = er.losses.Lambdas(None, link=link)
+            axes.plot(lead, [er.losses.slopes(rule, data, np.array([d, 0.0])).slope[0] for d in lead], style, linewidth=1.8, label=link)
         axes.axvline(1.0, color=GREY, linewidth=0.8, linestyle=":")
         axes.annotate("margin = 1", (1.0, 3.2), (4, 0), textcoords="offset points", fontsize="small", color=GREY)
         axes.set_xlabel("lead of the better document, $s_i - s_j$")
@@ -243,9 +243,9 @@ def lambda_functions(path: Path) -> None:
 def differences(path: Path) -> None:
     """statistics.md: the differences of two rankers, query by query, and what chance alone would make of their mean."""
     train, valid, _ = bent_example()
-    rankers = {"network": xr.ListNet(hidden=10), "ListNet": xr.ListNet()}
-    values = {name: xr.evaluate("nDCG@5", valid, ranker.fit(train).predict(valid)).per_query[0] for name, ranker in rankers.items()}
-    values["ridge"] = xr.evaluate("nDCG@5", valid, xr.Ridge().fit(train).predict(valid)).per_query[0]
+    rankers = {"network": er.ListNet(hidden=10), "ListNet": er.ListNet()}
+    values = {name: er.evaluate("nDCG@5", valid, ranker.fit(train).predict(valid)).per_query[0] for name, ranker in rankers.items()}
+    values["ridge"] = er.evaluate("nDCG@5", valid, er.Ridge().fit(train).predict(valid)).per_query[0]
     (pair,) = all_pairs({name: values[name] for name in ("ListNet", "ridge")})
     (other,) = all_pairs({name: values[name] for name in ("network", "ListNet")})
     rng = np.random.default_rng(0)
@@ -291,7 +291,7 @@ def evaluation(path: Path) -> None:
     data = CubicPolynomial(documents=20, features=10, noise=0.5).data(500)
     with panels(path, 9, 3, 1, 2, sharex=True, sharey=True) as both:
         for j, axes in enumerate(both):
-            result = xr.evaluate("nDCG@10", data, data.ungrouped(data.X[:, j]))["nDCG@10"]
+            result = er.evaluate("nDCG@10", data, data.ungrouped(data.X[:, j]))["nDCG@10"]
             axes.hist(result.values, bins=np.linspace(0, 1, 26), color=BLUE, alpha=0.75)
             axes.axvspan(*result.interval, color=ORANGE, alpha=0.3, linewidth=0, label="95% interval of the mean")
             axes.axvline(result.mean, color=ORANGE, linewidth=1.5, label=f"mean {result.mean:.4f}")
@@ -305,7 +305,7 @@ def evaluation(path: Path) -> None:
 def trees(path: Path) -> None:
     """trees.md: training and validation measure by the number of trees."""
     train, valid, _ = bent_example()
-    history = xr.LambdaMART("nDCG@5", trees=150, patience=150, learning_rate=0.1).fit(train, valid=valid).history_
+    history = er.LambdaMART("nDCG@5", trees=150, patience=150, learning_rate=0.1).fit(train, valid=valid).history_
     step, value, held = (np.array([getattr(one, name) for one in history]) for name in ("step", "value", "valid"))
     with panels(path, 7, 3.2) as axes:
         axes.plot(step, value, label="training queries")
@@ -321,7 +321,7 @@ def trees(path: Path) -> None:
 def large_margin(path: Path) -> None:
     """large-margin.md: primal and dual meet at the optimum."""
     train, _, _ = bent_example()
-    history = xr.StructuredRank("nDCG@5", l2=1.0, bound="convex", tolerance=1e-6).fit(train).history_
+    history = er.StructuredRank("nDCG@5", l2=1.0, bound="convex", tolerance=1e-6).fit(train).history_
     known = [one for one in history if one.duality is not None and one.step > 0]  # the dual of no planes at all is far below
     passes = [one.step for one in known]
     with panels(path, 9, 3.2, 1, 2) as (bounds, gap):
@@ -343,7 +343,7 @@ def gradient_training(path: Path) -> None:
     train, valid, _ = bent_example()
     with panels(path, 9, 3.2, 1, 2) as (curve, score):
         for hidden, colour, name in ((None, GREY, "linear"), (10, BLUE, "10 hidden units")):
-            ranker = xr.LambdaRank("nDCG@5", hidden=hidden).fit(train, valid=valid)
+            ranker = er.LambdaRank("nDCG@5", hidden=hidden).fit(train, valid=valid)
             curve.plot([one.step for one in ranker.history_], [one.valid for one in ranker.history_], color=colour, label=name)
             X = np.zeros((201, 5), np.float32)
             X[:, 3] = np.linspace(-3, 3, 201)
@@ -362,9 +362,9 @@ def gradient_training(path: Path) -> None:
 def conventions(path: Path) -> None:
     """conventions.md: one ranking, and its nDCG@3 by the conventions of six tools."""
     scores = [0.9, 0.5, 0.5, 0.1, 0.8, 0.7]
-    data = xr.RankingData.from_arrays(None, [1, 0, 3, 0, 0, 0], qid=[1, 1, 1, 1, 2, 2], docid=list("abcdef"))
+    data = er.RankingData.from_arrays(None, [1, 0, 3, 0, 0, 0], qid=[1, 1, 1, 1, 2, 2], docid=list("abcdef"))
     presets = [None, "letor", "trec_eval", "lightgbm", "xgboost", "sklearn"]
-    values = [xr.evaluate("nDCG@3", data, scores, preset=preset).means["nDCG@3"] for preset in presets]
+    values = [er.evaluate("nDCG@3", data, scores, preset=preset).means["nDCG@3"] for preset in presets]
     with panels(path, 7, 2.6) as axes:
         bars = axes.barh([preset or "exactrank" for preset in presets], values, color=[BLUE, *[GREY] * 5])
         axes.bar_label(bars, fmt="%.4f", padding=3)
@@ -410,7 +410,7 @@ def report(path: Path) -> None:
 
     data = CubicPolynomial(documents=20, features=10, noise=0.5).data(200)
     methods = ["ridge", "listnet", "directrank", "lambdarank", "network=lambdarank(hidden=10)", "lambdamart"]
-    found = xr.compare({"web": data}, methods, ["nDCG@10", "AP"], folds=3)
+    found = er.compare({"web": data}, methods, ["nDCG@10", "AP"], folds=3)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
         page_file = Path(folder) / "report.html"
         found.write_report(page_file)

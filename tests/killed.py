@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.training import run as runs
 from exactrank.rankers.base import Ranker
 from tests.events import HANGS
 
-Case = tuple[Ranker, xr.RankingData, xr.RankingData | None]
+Case = tuple[Ranker, er.RankingData, er.RankingData | None]
 ROOT = Path(__file__).parents[1]
 
 
@@ -41,7 +41,7 @@ def killed(module: str, fitted: Mapping[str, Ranker], folder: Path, seed: int = 
 def assert_resumed(whole: Ranker, case: Case, checkpoint: Path) -> None:
     """The ``case`` resumed from ``checkpoint`` is the ``whole`` one."""
     ranker, data, valid = case
-    resumed = ranker.fit(data, valid=valid, resume=xr.load(checkpoint))
+    resumed = ranker.fit(data, valid=valid, resume=er.load(checkpoint))
     assert resumed.predict(data).tobytes() == whole.predict(data).tobytes()
     assert resumed.history_ == whole.history_
     assert resumed.model_.training == whole.model_.training
@@ -55,7 +55,7 @@ def _slay(case: Case, moment: int, path: Path) -> None:
         ranker, data, valid = case
         written = 0
 
-        def keep(model: xr.Model) -> None:
+        def keep(model: er.Model) -> None:
             nonlocal written
             written += 1
             if written >= moment - 1:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from exactrank import AP, DCG, ERR, NDCG, RBP, RR, Bpref, MeanNDCG, PairwiseCorrect, Precision, Recall, Success, Total
+from exactrank.measures import AP, DCG, ERR, NDCG, RBP, RR, Bpref, MeanNDCG, PairwiseCorrect, Precision, Recall, Success, Total
 
 GRADES = st.one_of(st.integers(0, 4).map(float), st.sampled_from([-1.0, 0.0, 0.5, 1.0, 1.7, 3.25]))
 SCORES = st.one_of(

@@ -33,7 +33,7 @@ def load(path: str | os.PathLike[str], n_features: int | None = None, module: ob
     Weights are ``{"bm25": 0.7, ...}``, ``{"weights": ...}``, to which ``"missing": "zero"`` may be added, or ``[0.7, ...]``, which is
     matched by position. ``n_features`` is the number of features in the data: RankLib's files do not say, and without it the last feature
     that the model uses is taken to be the last there is. The file of a fusion is read as a [`Fusion`][exactrank.Fusion]; with
-    ``kind=xr.Model`` or ``kind=xr.Fusion`` the other is an error, and type checkers know what is returned. Nothing in a file is ever
+    ``kind=er.Model`` or ``kind=er.Fusion`` the other is an error, and type checkers know what is returned. Nothing in a file is ever
     executed: a model that [`TorchRanker`][exactrank.TorchRanker] trained of a module of your own needs ``module``, that module or the
     function that makes it; where a model has several, a mapping from the names in the file to them.
     """

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank.compare.cluster import ClusterServer
 from exactrank.data.synthetic import CubicPolynomial
 from tests.backends.dask_processes import answering
@@ -41,21 +41,21 @@ def numbers(found: Any) -> list[Any]:
 
 
 def test_a_comparison_on_a_cluster_has_the_numbers_of_one_here(engine: Any, tmp_path: Path) -> None:
-    ours = xr.compare(DATA, METHODS, folds=3, out=tmp_path / "there", backend=engine)
-    theirs = xr.compare(DATA, METHODS, folds=3, threads=1)
+    ours = er.compare(DATA, METHODS, folds=3, out=tmp_path / "there", backend=engine)
+    theirs = er.compare(DATA, METHODS, folds=3, threads=1)
     assert not any(fit.failed for fit in ours.fits)
     assert numbers(ours) == numbers(theirs)
     assert ours.run["workers"] == 2
     begun = sorted((tmp_path / "there/fits").glob("*.json"))
     times = [path.stat().st_mtime_ns for path in begun]
-    again = xr.compare(DATA, METHODS, folds=3, out=tmp_path / "there", backend=engine, resume=True)
+    again = er.compare(DATA, METHODS, folds=3, out=tmp_path / "there", backend=engine, resume=True)
     assert numbers(again) == numbers(ours)
     assert [path.stat().st_mtime_ns for path in begun] == times  # nothing was done again
 
 
 def test_tuning_on_a_cluster_finds_what_it_finds_here(engine: Any, tmp_path: Path) -> None:
-    ours = xr.tune("lambdamart(trees=5)", DATA, folds=2, trials=2, threads=2, backend=engine, scratch=tmp_path)
-    theirs = xr.tune("lambdamart(trees=5)", DATA, folds=2, trials=2, threads=1)
+    ours = er.tune("lambdamart(trees=5)", DATA, folds=2, trials=2, threads=2, backend=engine, scratch=tmp_path)
+    theirs = er.tune("lambdamart(trees=5)", DATA, folds=2, trials=2, threads=1)
     assert [(trial.settings, trial.valid) for trial in ours.trials] == [(trial.settings, trial.valid) for trial in theirs.trials]
     assert ours.ranker.predict(DATA).tobytes() == theirs.ranker.predict(DATA).tobytes()
 

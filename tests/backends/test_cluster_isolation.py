@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank.backends.local_cluster import local_cluster
 from exactrank.data.shards import query_range
 from exactrank.data.synthetic import CubicPolynomial
@@ -168,7 +168,7 @@ def test_nothing_is_imported_from_the_current_folder_and_nothing_is_left(tmp_pat
     program.write_text(ELSEWHERE)
     for name in ("multiprocessing", "colorsys", "distributed"):
         (here / f"{name}.py").write_text(INTRUDER)
-    environment = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": str(Path(xr.__file__).parents[1])}
+    environment = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": str(Path(er.__file__).parents[1])}
     environment.pop("PYTHONSAFEPATH", None)
     shown = subprocess.run([sys.executable, program], cwd=here, env=environment, check=True, capture_output=True, text=True).stdout
     folder, pid, after = shown.split()
@@ -183,10 +183,10 @@ def test_models_are_those_of_one_process(cluster: Any, tmp_path: Path) -> None:
     data = CubicPolynomial(features=4, documents=10, noise=0.5, seed=1).data(200)
     paths = [tmp_path / f"{number}.xr" for number in range(2)]
     for number, path in enumerate(paths):
-        xr.write(query_range(data, 100 * number, 100 * number + 100), path)
-    engine = xr.DaskBackend(cluster, silence=HANGS)
-    for make in (partial(xr.LambdaMART, trees=2, threads=1), partial(xr.DirectRank, bags=0, max_iter=1, threads=1)):
-        ours, theirs = (make(backend=each).fit(xr.read_shards(paths)).model_ for each in (engine, None))
+        er.write(query_range(data, 100 * number, 100 * number + 100), path)
+    engine = er.DaskBackend(cluster, silence=HANGS)
+    for make in (partial(er.LambdaMART, trees=2, threads=1), partial(er.DirectRank, bags=0, max_iter=1, threads=1)):
+        ours, theirs = (make(backend=each).fit(er.read_shards(paths)).model_ for each in (engine, None))
         assert ours.predict(data).tobytes() == theirs.predict(data).tobytes()
 
 
@@ -197,8 +197,8 @@ def test_a_cluster_with_tls_is_reached_by_the_variables_of_dask(tmp_path: Path) 
     pair = {"CERT": "cert.pem", "KEY": "key.pem"}
     variables = {"CA_FILE": "cert.pem"} | {f"CLIENT__{name}": path for name, path in pair.items()}
     environment = os.environ | {f"DASK_DISTRIBUTED__COMM__TLS__{name}": path for name, path in variables.items()}
-    environment["PYTHONPATH"] = str(Path(xr.__file__).parents[1])
-    xr.write(CubicPolynomial(features=2, documents=5, noise=0.5, seed=1).data(50), tmp_path / "data.xr")
+    environment["PYTHONPATH"] = str(Path(er.__file__).parents[1])
+    er.write(CubicPolynomial(features=2, documents=5, noise=0.5, seed=1).data(50), tmp_path / "data.xr")
     local = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(**local, protocol="tls://", security=security, local_directory=str(tmp_path)) as cluster:
         command = ("train", "ridge", "data.xr", "--out", "model.json", "--dask", cluster.scheduler_address)
@@ -221,9 +221,9 @@ def full(path: str) -> None:
 
 
 def test_a_full_disk_of_a_worker_is_told_as_such(cluster: Any, place: Path) -> None:
-    engine = xr.DaskBackend(cluster, silence=HANGS)
+    engine = er.DaskBackend(cluster, silence=HANGS)
     message = (
         rf"worker tls://.* \(process \d+\): the disk is full \(No space left on device\) at its folder .* {place}, .*; free some of it"
     )
-    with pytest.raises(xr.EngineError, match=message):
+    with pytest.raises(er.errors.EngineError, match=message):
         engine.map(full, ["/dev/full"])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data import backend as backend_module
 from exactrank.data.shards import query_range, read_shards
 from exactrank.data.synthetic import CubicPolynomial
@@ -25,8 +25,7 @@ from exactrank.learning.trees.forest import Forest
 from exactrank.models.tree_table import TreeTable
 from tests.backends.dask_processes import ByHeartbeat, answering
 from tests.events import HANGS
-
-from .test_tree_ensemble import same
+from tests.models.test_tree_ensemble import same
 
 pytest.importorskip("distributed", reason="needs Dask")
 
@@ -34,7 +33,7 @@ pytest.importorskip("distributed", reason="needs Dask")
 DATA, VALID = (CubicPolynomial(features=6, documents=20, noise=0.5, seed=seed).data(queries) for seed, queries in ((1, 2500), (2, 300)))
 
 
-def with_holes(data: xr.RankingData, seed: int) -> xr.RankingData:
+def with_holes(data: er.RankingData, seed: int) -> er.RankingData:
     """Return ``data`` with missing values, weights of queries and of documents, and a feature of categories that matter."""
     rng, X = np.random.default_rng(seed), data.X.copy()
     X[:, 5] = np.minimum(data.y + rng.integers(0, 3, len(X)), 6)
@@ -51,12 +50,12 @@ HOLES, VALID_HOLES = (with_holes(data, seed) for seed, data in enumerate((DATA, 
 def shards(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
     folder = tmp_path_factory.mktemp("shards")
 
-    def written(data: xr.RankingData, *cuts: int) -> Any:
+    def written(data: er.RankingData, *cuts: int) -> Any:
         paths = []
         for first, last in zip((0, *cuts), (*cuts, data.n_queries), strict=True):
             paths.append(folder / f"{id(data)}-{first}-{last}.xr")
             if not paths[-1].exists():
-                xr.write(query_range(data, first, last), paths[-1])
+                er.write(query_range(data, first, last), paths[-1])
         return read_shards(paths)
 
     return written
@@ -85,19 +84,19 @@ def trained(make: Callable[..., Any], shards: Any, engine: Any = None, **more: A
 
 SMALL_LEAVES = {"leaves": 31, "min_documents": 60}  #: so small that min_documents decides
 RANKERS = {
-    "LambdaMART": partial(xr.LambdaMART, trees=8, threads=1),
-    "few bins": partial(xr.LambdaMART, "AP(rel=3)", trees=5, threads=1, bins=7, **SMALL_LEAVES),
-    "MART": partial(xr.MART, trees=8, threads=1, query_fraction=1.0, **SMALL_LEAVES),
-    "DirectRankTrees": partial(xr.DirectRankTrees, trees=6, threads=1),
-    "DirectRankTrees of AP": partial(xr.DirectRankTrees, "AP(rel=3)", trees=4, threads=1, search="all", query_fraction=1.0),
-    "sampled lambdas": partial(xr.LambdaMART, trees=4, threads=1, lambdas="sampled", samples=2),
-    "draws in each node": partial(xr.LambdaMART, trees=5, threads=1, extra=True, node_features=0.5, split_noise=0.5, **SMALL_LEAVES),
+    "LambdaMART": partial(er.LambdaMART, trees=8, threads=1),
+    "few bins": partial(er.LambdaMART, "AP(rel=3)", trees=5, threads=1, bins=7, **SMALL_LEAVES),
+    "MART": partial(er.MART, trees=8, threads=1, query_fraction=1.0, **SMALL_LEAVES),
+    "DirectRankTrees": partial(er.DirectRankTrees, trees=6, threads=1),
+    "DirectRankTrees of AP": partial(er.DirectRankTrees, "AP(rel=3)", trees=4, threads=1, search="all", query_fraction=1.0),
+    "sampled lambdas": partial(er.LambdaMART, trees=4, threads=1, lambdas="sampled", samples=2),
+    "draws in each node": partial(er.LambdaMART, trees=5, threads=1, extra=True, node_features=0.5, split_noise=0.5, **SMALL_LEAVES),
     "restrictions": partial(
-        xr.MART, trees=5, threads=1, monotone={NAMES[0]: 1}, interactions=[NAMES[:2]], path_smoothing=5.0, l1=0.1, **SMALL_LEAVES
+        er.MART, trees=5, threads=1, monotone={NAMES[0]: 1}, interactions=[NAMES[:2]], path_smoothing=5.0, l1=0.1, **SMALL_LEAVES
     ),
-    "symmetric": partial(xr.LambdaMART, trees=5, threads=1, shape="symmetric", depth=4),
-    "a bag of draws": partial(xr.LambdaMART, trees=3, threads=1, bags=2, bagging="draws"),
-    "a bag of bootstrap samples": partial(xr.DirectRankTrees, trees=3, threads=1, bags=2, bagging="bootstrap"),
+    "symmetric": partial(er.LambdaMART, trees=5, threads=1, shape="symmetric", depth=4),
+    "a bag of draws": partial(er.LambdaMART, trees=3, threads=1, bags=2, bagging="draws"),
+    "a bag of bootstrap samples": partial(er.DirectRankTrees, trees=3, threads=1, bags=2, bagging="bootstrap"),
 }
 NO_CATEGORIES = ("symmetric", "holes")  #: symmetric trees refuse the categories of these
 
@@ -115,7 +114,7 @@ def test_trees_are_those_of_one_machine_for_any_cut(name: str, data: str, shards
         assert ours.training == theirs.training
 
 
-@pytest.mark.parametrize(("make", "most"), [(xr.MART, 9.5), (partial(xr.LambdaMART, query_fraction=1.0), 10.0)], ids=["MART", "LambdaMART"])
+@pytest.mark.parametrize(("make", "most"), [(er.MART, 9.5), (partial(er.LambdaMART, query_fraction=1.0), 10.0)], ids=["MART", "LambdaMART"])
 def test_a_tree_takes_few_rounds(make: Any, most: float, shards: Callable[..., Any], cluster: Any) -> None:
     """One per level, and one for all leaves; the scores, and the forces and root of the next tree, come together, unless units change."""
     rounds = []
@@ -178,7 +177,7 @@ class FailingForces:
 
     conservative = False
 
-    def on(self, data: xr.RankingData) -> Any:
+    def on(self, data: er.RankingData) -> Any:
         def answer(number: int, scores: Any) -> Any:
             grades = data.y[data.indptr[number] : data.indptr[number + 1]]
             return 0.0, np.where(scores == 0, grades.mean() - grades, np.nan), np.ones(len(scores))
@@ -188,11 +187,11 @@ class FailingForces:
 
 def test_an_error_in_the_forces_of_the_next_tree_comes_after_this_one(shards: Callable[..., Any]) -> None:
     """Parts compute forces before it is known whether there will be another tree."""
-    make, reported = partial(xr.LambdaMART, lambdas=FailingForces(), trees=3, leaves=4, threads=1), []
+    make, reported = partial(er.LambdaMART, lambdas=FailingForces(), trees=3, leaves=4, threads=1), []
     few = replace(DATA, y=np.minimum(DATA.y, 1.0))
     for data in (few, shards(few, 1000)):
         steps: list[Any] = []
-        with pytest.raises(xr.DataError, match="FailingForces gives forces that are not finite numbers after 1 trees"):
+        with pytest.raises(er.errors.DataError, match="FailingForces gives forces that are not finite numbers after 1 trees"):
             trained(make, data, progress=steps.append)
         reported.append(len(steps))
     assert reported[0] == reported[1] > 0
@@ -200,13 +199,13 @@ def test_an_error_in_the_forces_of_the_next_tree_comes_after_this_one(shards: Ca
 
 
 def test_no_split_is_possible(shards: Callable[..., Any]) -> None:
-    make = partial(xr.MART, trees=3, min_documents=DATA.n_documents, threads=1)
+    make = partial(er.MART, trees=3, min_documents=DATA.n_documents, threads=1)
     for data in (DATA, shards(DATA, 1000)):
         with pytest.warns(ConvergenceWarning, match="no split is possible"):
             assert not trained(make, data).predict(DATA).any()
 
 
-@pytest.mark.parametrize("make", [xr.LambdaMART, xr.DirectRankTrees])
+@pytest.mark.parametrize("make", [er.LambdaMART, er.DirectRankTrees])
 def test_grades_may_be_of_any_size(make: Any, shards: Callable[..., Any]) -> None:
     y = np.where(DATA.y > 1, DATA.y * np.random.default_rng(0).uniform(1, 9, DATA.n_documents), DATA.y - 1)
     y[30] = 61.5
@@ -217,7 +216,7 @@ def test_grades_may_be_of_any_size(make: Any, shards: Callable[..., Any]) -> Non
     assert ours.training == theirs.training
 
 
-@pytest.mark.parametrize("make", [xr.LambdaMART, xr.MART, xr.DirectRankTrees])
+@pytest.mark.parametrize("make", [er.LambdaMART, er.MART, er.DirectRankTrees])
 def test_a_cross_fitted_bag_is_that_of_one_machine(make: Any, shards: Callable[..., Any], cluster: Any) -> None:
     make = partial(make, trees=3, leaves=5, threads=1, bags=3, bagging="cross-fit")
     theirs = make().fit(DATA).model_
@@ -229,22 +228,22 @@ def test_a_cross_fitted_bag_is_that_of_one_machine(make: Any, shards: Callable[.
 
 def test_trees_learn_from_pairs_beside_the_grades(shards: Callable[..., Any]) -> None:
     rows = np.arange(40_000, DATA.n_documents, 7)
-    pairs = xr.Preferences(rows, rows - rows % 20 + (rows + 3) % 20, np.linspace(0.5, 2, len(rows)))
+    pairs = er.pairs.Preferences(rows, rows - rows % 20 + (rows + 3) % 20, np.linspace(0.5, 2, len(rows)))
     data = replace(DATA, y=np.where(DATA.y > 1, DATA.y, 0.0), preferences=pairs)
-    make = partial(xr.LambdaMART, "PairwiseCorrect", trees=4, threads=1)
+    make = partial(er.LambdaMART, "PairwiseCorrect", trees=4, threads=1)
     ours, theirs = trained(make, shards(data, 1000, 2100), valid=VALID), make().fit(data, valid=VALID).model_
     assert ours.predict(data).tobytes() == theirs.predict(data).tobytes()
     assert ours.training == theirs.training
 
 
 def test_trees_are_blended_with_a_linear_model(shards: Callable[..., Any]) -> None:
-    make = partial(xr.Blend, members="ridge, lambdamart(trees=3, leaves=5)", bags=3, threads=1)
+    make = partial(er.Blend, members="ridge, lambdamart(trees=3, leaves=5)", bags=3, threads=1)
     ours, theirs = trained(make, shards(DATA, 1000)), make().fit(DATA).model_
     assert ours.predict(DATA).tobytes() == theirs.predict(DATA).tobytes()
     assert ours.training == theirs.training
 
 
-@pytest.mark.parametrize("make", [xr.LambdaMART, xr.MART])
+@pytest.mark.parametrize("make", [er.LambdaMART, er.MART])
 def test_trees_learn_from_a_column_beside_the_grades(make: Any, shards: Callable[..., Any]) -> None:
     data, valid = (replace(one, kept={"revenue": np.round(10 * np.abs(one.X[:, 0]) * one.y, 2)}) for one in (DATA, VALID))
     make = partial(make, "nDCG(column='revenue')@10", trees=4, threads=1)
@@ -255,7 +254,7 @@ def test_trees_learn_from_a_column_beside_the_grades(make: Any, shards: Callable
         assert ours.training == theirs.training
 
 
-@pytest.mark.parametrize("make", [xr.LambdaMART, xr.MART, xr.DirectRankTrees])
+@pytest.mark.parametrize("make", [er.LambdaMART, er.MART, er.DirectRankTrees])
 def test_weights_of_documents_and_means_for_missing_values(make: Any, shards: Callable[..., Any]) -> None:
     X, rng = DATA.X.copy(), np.random.default_rng(0)
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -267,7 +266,7 @@ def test_weights_of_documents_and_means_for_missing_values(make: Any, shards: Ca
 
 
 def test_early_stopping_goes_by_the_measure_on_validation_queries(shards: Callable[..., Any], cluster: Any) -> None:
-    make = partial(xr.LambdaMART, trees=60, learning_rate=1.0, patience=3, threads=1)
+    make = partial(er.LambdaMART, trees=60, learning_rate=1.0, patience=3, threads=1)
     ours = trained(make, shards(DATA), engine_of(cluster), valid=VALID)
     theirs = make().fit(DATA, valid=VALID).model_
     assert ours.training == theirs.training
@@ -279,7 +278,7 @@ def test_training_is_resumed_to_the_same_bits(
 ) -> None:
     monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
-    make = partial(xr.LambdaMART, trees=9, threads=1)
+    make = partial(er.LambdaMART, trees=9, threads=1)
     whole = trained(make, shards(DATA), engine_of(cluster))
     path = tmp_path / "checkpoint.json"
 
@@ -290,14 +289,14 @@ def test_training_is_resumed_to_the_same_bits(
 
     with pytest.raises(OSError, match="the client ends here"):
         trained(make, shards(DATA), engine_of(cluster), checkpoint=keep)
-    again = trained(make, shards(DATA), engine_of(cluster), resume=xr.load(path))
+    again = trained(make, shards(DATA), engine_of(cluster), resume=er.load(path))
     assert same(again.scorer.table, whole.scorer.table)
     assert again.training == whole.training
 
 
 def test_a_forest_that_was_finished_is_taken_up_where_it_ended(shards: Callable[..., Any]) -> None:
     """As by a command that was killed when it had written its model, and by one that asks for more trees."""
-    few, more = (partial(xr.LambdaMART, trees=trees, threads=1) for trees in (3, 5))
+    few, more = (partial(er.LambdaMART, trees=trees, threads=1) for trees in (3, 5))
     finished = trained(few, shards(DATA, 900), valid=VALID)
     assert same(trained(few, shards(DATA, 900), valid=VALID, resume=finished).scorer.table, finished.scorer.table)
     assert same(trained(more, shards(DATA, 900), resume=finished).scorer.table, trained(more, shards(DATA)).scorer.table)
@@ -341,7 +340,7 @@ def test_a_state_lost_in_a_line_search_costs_another_search(shards: Callable[...
 def test_a_lost_worker_changes_nothing(
     where: str, how: signal.Signals, shards: Callable[..., Any], cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make = partial(xr.DirectRankTrees, trees=8, threads=1)
+    make = partial(er.DirectRankTrees, trees=8, threads=1)
     whole = trained(make, shards(DATA))
     answering(cluster, 2)
     engine = Losing(cluster, tmp_path / "struck", how)
@@ -396,14 +395,14 @@ def test_sums_of_rounded_forces_are_exact() -> None:
 
 def test_an_error_of_one_worker_is_told_as_it_is(cluster: Any, tmp_path: Path) -> None:
     path, engine = tmp_path / "part.xr", engine_of(cluster)
-    xr.write(DATA, path)
+    er.write(DATA, path)
 
     def change(progress: Any) -> None:
-        xr.write(VALID, path, force=True)
+        er.write(VALID, path, force=True)
         cluster.run(forget_partitions)
 
-    with pytest.raises(xr.DataError, match=r"worker tcp://.*part\.xr is not what it was"):
-        trained(partial(xr.LambdaMART, trees=3, threads=1), read_shards([path]), engine, progress=change)
+    with pytest.raises(er.errors.DataError, match=r"worker tcp://.*part\.xr is not what it was"):
+        trained(partial(er.LambdaMART, trees=3, threads=1), read_shards([path]), engine, progress=change)
 
 
 def forget_partitions() -> None:
@@ -412,11 +411,11 @@ def forget_partitions() -> None:
 
 
 def test_what_does_not_work_on_an_engine_says_so(shards: Callable[..., Any]) -> None:
-    one = partial(xr.LambdaMART, trees=3, threads=1)
+    one = partial(er.LambdaMART, trees=3, threads=1)
     with pytest.raises(SettingError, match="cross-fitted models of data in several files learn from it alone; leave out valid, or bags"):
         trained(partial(one, bags=3, bagging="cross-fit"), shards(DATA), valid=VALID)
     with pytest.raises(SettingError, match="leverage=2 is not known for data in several files; give leverage=0"):
-        trained(partial(xr.DirectRankTrees, trees=3, leverage=2), shards(DATA))
+        trained(partial(er.DirectRankTrees, trees=3, leverage=2), shards(DATA))
 
 
 def test_workers_keep_memory_that_is_freed(cluster: Any) -> None:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.backend import LocalBackend
 from exactrank.data.dataset import EachPart
 from exactrank.data.sharded import sharded
@@ -68,7 +68,7 @@ def whole():
     return made(8, 2500)
 
 
-RANKERS = [xr.DirectRank(bags=0, max_iter=1), xr.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=3)]
+RANKERS = [er.DirectRank(bags=0, max_iter=1), er.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=3)]
 
 
 def text(model):
@@ -77,12 +77,12 @@ def text(model):
 
 @pytest.mark.parametrize("ranker", RANKERS, ids=repr)
 def test_a_model_of_the_cluster_is_that_of_this_process(client, shards, whole, ranker):
-    engine = xr.DaskBackend(client)
+    engine = er.DaskBackend(client)
     ours = ranker.set_params(backend=engine).fit(shards).model_
     theirs = ranker.set_params(backend=None).fit(whole).model_
     assert text(ours) == text(theirs)
     assert engine.received < 1_000_000 * engine.rounds
-    assert xr.evaluate("nDCG@10", shards, ours, backend=engine).means == xr.evaluate("nDCG@10", whole, theirs.predict(whole)).means
+    assert er.evaluate("nDCG@10", shards, ours, backend=engine).means == er.evaluate("nDCG@10", whole, theirs.predict(whole)).means
 
 
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
@@ -90,12 +90,12 @@ def test_the_model_is_the_same_when_a_worker_is_lost_in_the_midst_of_a_round(cli
     engine = Striking(client, 6, fault, tmp_path / "struck")
     monkeypatch.setattr("exactrank.backends.dask.time", engine)
     try:
-        ours = xr.DirectRank(bags=0, max_iter=1, backend=engine, start="zero").fit(shards).model_
+        ours = er.DirectRank(bags=0, max_iter=1, backend=engine, start="zero").fit(shards).model_
     finally:
         if fault == signal.SIGSTOP:
             os.kill(int(engine.struck.read_text()), signal.SIGKILL)
     assert engine.rounds > 6
-    assert text(ours) == text(xr.DirectRank(bags=0, max_iter=1, start="zero").fit(whole).model_)
+    assert text(ours) == text(er.DirectRank(bags=0, max_iter=1, start="zero").fit(whole).model_)
     assert engine.struck.exists()
 
 
@@ -156,11 +156,11 @@ def test_a_task_that_dask_has_moved_to_a_hanging_worker_is_given_to_another(clie
 
 
 def test_a_file_that_vanished_is_named(client, tmp_path, whole):
-    xr.write(query_range(whole, 0, 500), tmp_path / "part-0.xr")
+    er.write(query_range(whole, 0, 500), tmp_path / "part-0.xr")
     shards = read_shards(str(tmp_path / "part-0.xr"))
-    data = sharded(shards, xr.DaskBackend(client))
+    data = sharded(shards, er.DaskBackend(client))
     (tmp_path / "part-0.xr").unlink()
-    with pytest.raises(xr.DataError, match=r"part-0\.xr is not there; every worker must find each file under the same path"):
+    with pytest.raises(er.errors.DataError, match=r"part-0\.xr is not there; every worker must find each file under the same path"):
         data.ask(EachPart(sizes))
 
 
@@ -169,16 +169,16 @@ def sizes(part):
 
 
 def test_a_round_that_takes_too_long_says_what_it_waits_for(client, shards, tmp_path):
-    engine, path = xr.DaskBackend(client), tmp_path / "gate"
+    engine, path = er.DaskBackend(client), tmp_path / "gate"
     data = sharded(shards, engine)
     engine.limit = 0.1
-    with closing(Gate(path)), pytest.raises(xr.EngineError, match=r"has not given EachPart of .*part-0000\.xr.* within 0\.1 s"):
+    with closing(Gate(path)), pytest.raises(er.errors.EngineError, match=r"has not given EachPart of .*part-0000\.xr.* within 0\.1 s"):
         data.ask(EachPart(lambda part: wait_at(path)))
 
 
 def test_two_clients_get_what_each_asks_for(cluster, client, shards):
     with distributed.Client(cluster, set_as_default=False) as other:
-        engines = [xr.DaskBackend(client), xr.DaskBackend(other)]
+        engines = [er.DaskBackend(client), er.DaskBackend(other)]
         expected = [part.tolist() for part in sharded(shards, LocalBackend(), 20_000).ask(EachPart(sizes))]
         found = {}
 
@@ -197,8 +197,8 @@ def test_two_clients_get_what_each_asks_for(cluster, client, shards):
 @pytest.mark.parametrize(
     ("fault", "said", "ranker"),
     [
-        (signal.SIGKILL, "is gone", xr.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random")),
-        (signal.SIGSTOP, r"has not answered for 0\.5 s", xr.LambdaMART(trees=12, threads=1, bags=0)),
+        (signal.SIGKILL, "is gone", er.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random")),
+        (signal.SIGSTOP, r"has not answered for 0\.5 s", er.LambdaMART(trees=12, threads=1, bags=0)),
     ],
     ids=["killed", "stopped"],
 )
@@ -219,15 +219,15 @@ def test_a_scheduler_that_is_lost_in_training_is_named_and_training_resumed(shar
         engine = ByHeartbeat(client)
         with (
             monkeypatch.context() as patched,
-            pytest.raises(xr.EngineError, match=r"no worker of .* has shown a sign of life for 600 s; start workers there"),
+            pytest.raises(er.errors.EngineError, match=r"no worker of .* has shown a sign of life for 600 s; start workers there"),
         ):
             patched.setattr("exactrank.backends.dask.time", engine)
             engine.map(abs, [1])
         with dask("worker", address, "--no-nanny", "--nthreads", "1"):
             client.wait_for_workers(1, timeout=HANGS)
-            engine = xr.DaskBackend(client, silence=HANGS)
+            engine = er.DaskBackend(client, silence=HANGS)
             ranker.set_params(backend=engine)
-            with pytest.raises(xr.EngineError, match=rf"the scheduler at .* {said}; start it again, and go on from the checkpoint"):
+            with pytest.raises(er.errors.EngineError, match=rf"the scheduler at .* {said}; start it again, and go on from the checkpoint"):
                 ranker.fit(shards, checkpoint=keep)
         scheduler.kill()
     resumed = ranker.set_params(backend=None).fit(shards, resume=kept[-1]).model_
@@ -245,27 +245,27 @@ def test_a_scheduler_that_is_lost_while_it_is_asked_is_named(status, said):
             self.status = status
             raise TimeoutError
 
-    with pytest.raises(xr.EngineError, match=f"the scheduler at tcp://a:1 {said}; start it again, and go on from the checkpoint"):
-        xr.DaskBackend(Asked(), silence=2.0).alive()
+    with pytest.raises(er.errors.EngineError, match=f"the scheduler at tcp://a:1 {said}; start it again, and go on from the checkpoint"):
+        er.DaskBackend(Asked(), silence=2.0).alive()
 
 
 def test_a_worker_of_another_version_is_named(client):
     said = r"worker tcp://.* has exactrank 0\.0\.1, and the client has .*; install the same version on both"
-    with odd_worker(client, "import exactrank; exactrank.__version__ = '0.0.1'"), pytest.raises(xr.IncompatibleError, match=said):
-        xr.DaskBackend(client).map(abs, [1, 2, 3])
+    with odd_worker(client, "import exactrank; exactrank.__version__ = '0.0.1'"), pytest.raises(er.errors.IncompatibleError, match=said):
+        er.DaskBackend(client).map(abs, [1, 2, 3])
 
 
 def test_a_worker_without_exactrank_is_told_what_to_install(client):
     said = "a worker cannot import .*exactrank.*; install exactrank .*, as here, on every worker"
-    with odd_worker(client, "import sys; sys.modules['exactrank'] = None"), pytest.raises(xr.IncompatibleError, match=said):
-        xr.DaskBackend(client).map(abs, [1, 2, 3])
+    with odd_worker(client, "import sys; sys.modules['exactrank'] = None"), pytest.raises(er.errors.IncompatibleError, match=said):
+        er.DaskBackend(client).map(abs, [1, 2, 3])
 
 
 def test_a_worker_that_does_not_see_the_files_is_named(client, shards):
     hidden = "import os.path; os.path.isfile = lambda path, isfile=os.path.isfile: not str(path).endswith('.xr') and isfile(path)"
     said = r"worker tcp://.*: .*part-000\d\.xr is not there; every worker must find each file under the same path"
-    with odd_worker(client, hidden), pytest.raises(xr.DataError, match=said):
-        sharded(shards, xr.DaskBackend(client))
+    with odd_worker(client, hidden), pytest.raises(er.errors.DataError, match=said):
+        sharded(shards, er.DaskBackend(client))
 
 
 def recurse(number):
@@ -273,8 +273,8 @@ def recurse(number):
 
 
 def test_a_recursion_without_an_end_is_an_error(client):
-    with pytest.raises(xr.EngineError, match=r"worker tcp://.*: maximum recursion depth exceeded"):
-        xr.DaskBackend(client).map(recurse, [1])
+    with pytest.raises(er.errors.EngineError, match=r"worker tcp://.*: maximum recursion depth exceeded"):
+        er.DaskBackend(client).map(recurse, [1])
 
 
 def end_the_process(number):
@@ -284,8 +284,8 @@ def end_the_process(number):
 def test_workers_that_die_of_a_task_are_an_error(cluster, client, monkeypatch):
     """As nannies end those whose memory is full."""
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
-    with pytest.raises(xr.EngineError, match=r"1 results of end_the_process: each worker of .* died, 1 in a row, .* --memory-limit"):
-        xr.DaskBackend(client).map(end_the_process, [1])
+    with pytest.raises(er.errors.EngineError, match=r"1 results of end_the_process: each worker of .* died, 1 in a row, .* --memory-limit"):
+        er.DaskBackend(client).map(end_the_process, [1])
 
 
 def set_status(name, dask_worker):
@@ -304,14 +304,14 @@ def test_workers_whose_memory_is_full_are_passed_over(client, by_heartbeat):
         assert by_heartbeat.map(abs, [-1, -2]) == [1, 2]
         assert by_heartbeat.status == "1 worker, 0.0 MB"
         pause(second)
-        with pytest.raises(xr.EngineError, match=r"all workers of .* are paused, since their memory is nearly full; start more"):
+        with pytest.raises(er.errors.EngineError, match=r"all workers of .* are paused, since their memory is nearly full; start more"):
             by_heartbeat.map(abs, [-1, -2])
     finally:
         client.run(set_status, "running", workers=[first, second])
 
 
 def test_an_answer_that_is_not_handed_over_is_asked_for_again(client, monkeypatch):
-    engine = xr.DaskBackend(client)
+    engine = er.DaskBackend(client)
     gathered, tries = engine.gathered, []
 
     def once(futures, limit):
@@ -326,12 +326,12 @@ def test_an_answer_that_is_not_handed_over_is_asked_for_again(client, monkeypatc
 
 
 def test_a_cluster_that_is_lost_after_training_costs_no_model(client, shards, monkeypatch):
-    engine = xr.DaskBackend(client)
+    engine = er.DaskBackend(client)
     data = sharded(shards, engine)
     monkeypatch.setattr(engine, "silence", 0.1)
     monkeypatch.setattr(engine, "facts", dict)
     engine.forget(data)
-    with pytest.raises(xr.EngineError, match="no worker of"):
+    with pytest.raises(er.errors.EngineError, match="no worker of"):
         engine.alive()
 
 
@@ -340,14 +340,14 @@ def test_two_clients_train_at_once_on_other_data_and_measures(cluster, client, s
     cut_into(other, tmp_path, [300], 20_000)
     with distributed.Client(cluster, set_as_default=False) as second:
         work = [
-            (xr.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=2), shards, whole, client),
-            (xr.AdaRank("AP", max_iter=2), read_shards(str(tmp_path / "part-*.xr")), other, second),
+            (er.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=2), shards, whole, client),
+            (er.AdaRank("AP", max_iter=2), read_shards(str(tmp_path / "part-*.xr")), other, second),
         ]
         found = {}
 
         def fit(number):
             ranker, data, _, own = work[number]
-            found[number] = text(copy(ranker).set_params(backend=xr.DaskBackend(own)).fit(data).model_)
+            found[number] = text(copy(ranker).set_params(backend=er.DaskBackend(own)).fit(data).model_)
 
         threads = [threading.Thread(target=fit, args=(number,)) for number in range(2)]
         for thread in threads:
@@ -358,14 +358,14 @@ def test_two_clients_train_at_once_on_other_data_and_measures(cluster, client, s
 
 
 def test_an_interrupted_fit_goes_on_to_the_same_bits(client, shards, whole):
-    ranker = xr.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random", backend=xr.DaskBackend(client))
+    ranker = er.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random", backend=er.DaskBackend(client))
     kept = []
 
     def stop(progress):
         if progress.step == 3:
             raise KeyboardInterrupt
 
-    with pytest.warns(xr.InterruptedWarning):
+    with pytest.warns(er.errors.InterruptedWarning):
         ranker.fit(shards, progress=stop, checkpoint=kept.append)
     resumed = ranker.fit(shards, resume=kept[-1]).model_
-    assert text(resumed) == text(xr.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random").fit(whole).model_)
+    assert text(resumed) == text(er.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random").fit(whole).model_)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-import exactrank as xr
-from exactrank.cli.cluster import engine_at, shards_at
+import exactrank as er
+from exactrank.cli.cluster import backend_at, shards_at
 from exactrank.data.backend import LocalBackend
 from exactrank.data.formats.base import Columns, ReadOptions
 from exactrank.data.sharded import sharded
@@ -31,11 +31,11 @@ def folder(tmp_path_factory):
     """The same data whole and in several files of several formats, and a model of it."""
     folder = tmp_path_factory.mktemp("folder")
     whole = made(8, 1300)
-    xr.write(whole, folder / "whole.xr")
+    er.write(whole, folder / "whole.xr")
     for format_ in ("parquet", "csv", "txt"):
         for number, (first, last) in enumerate([(0, 500), (500, 1300)]):
-            part = xr.data.shards.query_range(whole, first, last)
-            xr.write(part, folder / f"{format_}-{number}.{format_}")
+            part = er.data.shards.query_range(whole, first, last)
+            er.write(part, folder / f"{format_}-{number}.{format_}")
     ok("convert", "whole.xr", "shards", "--shards", 3, cwd=folder)
     ok(*TRAIN, "--max-iter", 1, "whole.xr", "--out", "whole.json", cwd=folder)
     return folder
@@ -50,7 +50,7 @@ def address():
 
 def weights(path):
     """Text has no names of features."""
-    return xr.load(path).scorer.weights.tolist()
+    return er.load(path).scorer.weights.tolist()
 
 
 @pytest.mark.parametrize("data", ["shards", "shards/part-*.xr", "parquet-*.parquet", "whole.xr"])
@@ -76,19 +76,19 @@ def test_urls_of_other_systems_are_fetched(folder):
     fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
     for path in folder.glob("shards/*"):
         fsspec.filesystem("memory").pipe_file(f"/bucket/{path.name}", path.read_bytes())
-    whole = xr.read(folder / "whole.xr")
+    whole = er.read(folder / "whole.xr")
     for given in ("memory://bucket/part-*.xr", "memory://bucket/shards.json"):
-        found = sharded(xr.read_shards(given), LocalBackend(), 5_000)
+        found = sharded(er.read_shards(given), LocalBackend(), 5_000)
         assert found.ask(lambda part: part.data.y.tolist()) == [
             whole.y[whole.indptr[part.first] : whole.indptr[part.first + part.queries]].tolist() for part in found.partitions
         ]
     assert [Path(file.path).name for file in shards_at(Path("memory://bucket/part-*.xr"), False, ReadOptions()).files] == [
         f"part-000{number}.xr" for number in range(3)
     ]
-    with pytest.raises(xr.DataError, match=r"memory://bucket/other\.xr cannot be fetched: .*; check the address and the rights"):
-        sharded(xr.read_shards("memory://bucket/other.xr"), LocalBackend())
-    with pytest.raises(xr.DataError, match=r"nosuch://a: .*nosuch"):
-        sharded(xr.read_shards("nosuch://a"), LocalBackend())
+    with pytest.raises(er.errors.DataError, match=r"memory://bucket/other\.xr cannot be fetched: .*; check the address and the rights"):
+        sharded(er.read_shards("memory://bucket/other.xr"), LocalBackend())
+    with pytest.raises(er.errors.DataError, match=r"nosuch://a: .*nosuch"):
+        sharded(er.read_shards("nosuch://a"), LocalBackend())
 
 
 def test_how_to_read_is_that_of_the_options(folder, tmp_path):
@@ -98,16 +98,16 @@ def test_how_to_read_is_that_of_the_options(folder, tmp_path):
     columns = ("--query-column", "q", "--relevance-column", "grade")
     ok(*TRAIN, "--max-iter", 1, "?.csv", "--out", "m.json", *columns, cwd=tmp_path)
     assert weights(tmp_path / "m.json") == weights(folder / "whole.json")
-    assert xr.read_shards(tmp_path / "?.csv", columns=Columns(query="q", relevance="grade")).options.columns.query == "q"
+    assert er.read_shards(tmp_path / "?.csv", columns=Columns(query="q", relevance="grade")).options.columns.query == "q"
 
 
 def test_several_files_are_converted_to_one_or_to_others(folder, tmp_path):
     ok("convert", folder / "csv-*.csv", tmp_path / "one.xr")
     ok("convert", folder / "txt-*.txt", tmp_path / "many", "--shards", 4)
-    one, whole = xr.read(tmp_path / "one.xr"), xr.read(folder / "whole.xr")
+    one, whole = er.read(tmp_path / "one.xr"), er.read(folder / "whole.xr")
     assert one.X.tobytes() == whole.X.tobytes()
     assert one.qid.tolist() == whole.qid.tolist()
-    many = sharded(xr.read_shards(tmp_path / "many"), LocalBackend())
+    many = sharded(er.read_shards(tmp_path / "many"), LocalBackend())
     assert (many.n_queries, len(many.described)) == (1300, 4)
     (tmp_path / "csv-2.csv").write_text("query_id,relevance,other\n9000,1,2\n")
     (tmp_path / "csv-1.csv").write_bytes((folder / "csv-1.csv").read_bytes())
@@ -143,7 +143,7 @@ def test_earlier_shards_stay_until_the_new_ones_are_complete(tmp_path, folder, d
         ok("convert", folder / "whole.xr", "shards", "--shards", 3, "--force", cwd=tmp_path)
         command = ("convert", folder / "txt-0.txt", "shards", "--shards", 2, "--force")
         ended = driver.run(*command, at=tmp_path, fault=Fault(kind, action, number, errno.EIO))
-        found = sharded(xr.read_shards(tmp_path / "shards"), LocalBackend())
+        found = sharded(er.read_shards(tmp_path / "shards"), LocalBackend())
         assert (found.n_queries, len(found.described)) == ((500, 2) if ended.code == 0 else (1300, 3))
         if ended.count < number:
             assert number > 4
@@ -165,15 +165,16 @@ def test_bad_input_is_told(folder, monkeypatch):
     for address in ("tcp://127.0.0.1:1", "nonsense://1", "no-port", ""):
         with (
             pytest.raises(
-                xr.EngineError, match=rf"no scheduler answers at {address} \(.+\); check the address, or start one with dask scheduler"
+                er.errors.EngineError,
+                match=rf"no scheduler answers at {address} \(.+\); check the address, or start one with dask scheduler",
             ),
-            engine_at(address, None),
+            backend_at(address, None),
         ):
             pass
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (
-        pytest.raises(xr.DataError, match=r"--dask and --workers need Dask; install it with pip install exactrank\[dask\]"),
-        engine_at("a", None),
+        pytest.raises(er.errors.DataError, match=r"--dask and --workers need Dask; install it with pip install exactrank\[dask\]"),
+        backend_at("a", None),
     ):
         pass
 
@@ -270,8 +271,8 @@ def test_training_is_interrupted_killed_and_resumed_to_the_same_bits(folder, mon
     assert all(map(gone, others))
     assert not (folder / "long.json").exists()
 
-    fitted, fit = [], xr.DirectRank.fit
-    monkeypatch.setattr(xr.DirectRank, "fit", lambda self, *args, **more: fitted.append(fit(self, *args, **more)))
+    fitted, fit = [], er.DirectRank.fit
+    monkeypatch.setattr(er.DirectRank, "fit", lambda self, *args, **more: fitted.append(fit(self, *args, **more)))
     monkeypatch.chdir(folder)
     called(0, *command, "--resume")
     assert not checkpoint.exists()

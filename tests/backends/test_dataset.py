@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.dataset import Concatenated, EachBlock, EachPart, Part, Remembered
 from exactrank.data.sharded import sharded
 from exactrank.data.shards import query_range
 
-SOURCE = Path(xr.__file__).parent
+SOURCE = Path(er.__file__).parent
 KINDS = re.compile(r"isinstance\([^\n]*\b(ShardedData|Dataset|Part|LocalBackend|Partition)\b")
 
 
@@ -39,10 +39,10 @@ def cuts(tmp_path):
     rng = np.random.default_rng(0)
     sizes = rng.integers(1, 60, 1500)
     weight = rng.uniform(0.5, 2.0, 1500)
-    data = xr.RankingData.from_arrays(rng.normal(size=(sizes.sum(), 2)), rng.integers(0, 3, sizes.sum()), group=sizes, query_weight=weight)
+    data = er.RankingData.from_arrays(rng.normal(size=(sizes.sum(), 2)), rng.integers(0, 3, sizes.sum()), group=sizes, query_weight=weight)
     for number, (first, last) in enumerate([(0, 650), (650, 1500)]):
-        xr.write(query_range(data, first, last), tmp_path / f"part-{number}.xr")
-    return data, sharded(xr.read_shards(f"{tmp_path}/part-*.xr"), None, 20_000)
+        er.write(query_range(data, first, last), tmp_path / f"part-{number}.xr")
+    return data, sharded(er.read_shards(f"{tmp_path}/part-*.xr"), None, 20_000)
 
 
 def sizes_of(part):

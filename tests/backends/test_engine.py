@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.backend import LocalBackend, Round, packed_answers
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.dataset import EachPart, Part
@@ -44,12 +44,12 @@ def made(seed, queries=2500, weights=False, ties=False):
     X = rng.normal(size=(sizes.sum(), 3)).astype(np.float32)
     X = np.round(X) if ties else X
     y = np.clip(np.round(X[:, 0] + rng.normal(size=len(X)) + 1), 0, 4)
-    return xr.RankingData.from_arrays(X, y, group=sizes, query_weight=rng.uniform(0.1, 3, queries) if weights else None)
+    return er.RankingData.from_arrays(X, y, group=sizes, query_weight=rng.uniform(0.1, 3, queries) if weights else None)
 
 
 def cut_into(data, folder, ends, most, engine=None):
     for number, (first, last) in enumerate(zip([0, *ends], [*ends, data.n_queries], strict=True)):
-        xr.write(query_range(data, first, last), folder / f"part-{number:04}.xr", force=True)
+        er.write(query_range(data, first, last), folder / f"part-{number:04}.xr", force=True)
     return sharded(read_shards(str(folder / "part-*.xr")), engine or Shuffled(), most)
 
 
@@ -59,10 +59,10 @@ ends = st.lists(st.integers(1, 1199), min_size=1, max_size=4, unique=True).map(s
 @pytest.mark.parametrize("name", ["nDCG@10", "AP", "ERR", "P@5", "RR", "Bpref", "DCG@3", "RBP", "MeanNDCG@10"])
 def test_measures_of_partitions_are_those_of_the_whole(tmp_path, name):
     data = made(0, weights=True)
-    model = xr.Model(xr.Linear(np.array([1.0, 0.5, -0.25]), data.feature_names))
+    model = er.Model(er.models.Linear(np.array([1.0, 0.5, -0.25]), data.feature_names))
     cut_into(data, tmp_path, [700, 701, 2000], 20_000)
-    ours = xr.evaluate(name, read_shards(str(tmp_path / "part-*.xr")), model, backend=Shuffled())
-    theirs = xr.evaluate(name, data, model.predict(data))
+    ours = er.evaluate(name, read_shards(str(tmp_path / "part-*.xr")), model, backend=Shuffled())
+    theirs = er.evaluate(name, data, model.predict(data))
     assert ours.means == theirs.means
     np.testing.assert_array_equal(ours.per_query, theirs.per_query)
 
@@ -103,7 +103,7 @@ def check_line_searches(tmp_path_factory, ends, whole, name, point):
     data = cut_into(whole, tmp_path_factory.mktemp("cut"), ends, 20_000)
     ours = training_data(data, None, "error", 1, None).data
     theirs = training_data(whole, None, "error", 1).data
-    measure = worst_tie_order(xr.parse_measure(name))
+    measure = worst_tie_order(er.parse_measure(name))
     profile = LinearProfile.of(measure.over(theirs, threads=1), point)
     parts = LinearProfile.of(measure.over(ours, threads=1), point)
     here, there = profile.at(np.zeros(3)), parts.at(np.zeros(3))
@@ -139,7 +139,7 @@ class Distant(Shuffled):
     ends, st.integers(0, 99), st.booleans(), st.sampled_from(["nDCG@10", "AP"]), st.sampled_from(["cyclic", "random", "greedy"]), narrowing
 )
 def test_several_lines_at_once_lead_where_one_after_the_other_does(tmp_path_factory, ends, seed, ties, name, order, narrow):
-    whole, measure, engine = made(seed, 1200, True, ties), worst_tie_order(xr.parse_measure(name)), Distant()
+    whole, measure, engine = made(seed, 1200, True, ties), worst_tie_order(er.parse_measure(name)), Distant()
     data = cut_into(whole, tmp_path_factory.mktemp("cut"), ends, 20_000, engine)
     here = LinearProfile.of(measure.over(whole, threads=1))
     there = LinearProfile.of(measure.over(data, threads=1))
@@ -154,7 +154,7 @@ def test_several_lines_at_once_lead_where_one_after_the_other_does(tmp_path_fact
 
 
 def test_searches_that_lead_nowhere_share_their_rounds(tmp_path):
-    whole, measure, engine = made(0, 1200), worst_tie_order(xr.parse_measure("nDCG@10")), Distant()
+    whole, measure, engine = made(0, 1200), worst_tie_order(er.parse_measure("nDCG@10")), Distant()
     data = cut_into(whole, tmp_path, [600], 20_000, engine)
     problem = LinearProfile.of(measure.over(data, threads=1))
     problem.foresee(directions := [0, 1, 2, np.array([1.0, 2.0, 0.0]), np.array([0.0, 2.0, 1.0])], lambda direction, theta: (-1e-9, 1e-9))
@@ -173,7 +173,7 @@ def same_steps(one, other):
 @settings(max_examples=6, deadline=None)
 @given(ends, st.integers(0, 99), st.booleans(), st.sampled_from(["nDCG@10", "AP", "ERR"]))
 def test_searches_of_a_bootstrap_sample_are_those_of_the_whole(tmp_path_factory, ends, seed, left_out, name):
-    whole, measure = made(seed, 1200, True), worst_tie_order(xr.parse_measure(name))
+    whole, measure = made(seed, 1200, True), worst_tie_order(er.parse_measure(name))
     data = cut_into(whole, tmp_path_factory.mktemp("cut"), ends, 20_000)
     draw = Drawn((seed, 3), whole.n_queries, left_out)
     weights = bootstrap(whole, np.random.default_rng([seed, 3]))[int(left_out)]
@@ -193,16 +193,16 @@ def test_profiles_of_partitions_are_those_of_the_whole(tmp_path_factory, ends, s
     whole, folder = made(seed, 1200, weights), tmp_path_factory.mktemp("cut")
     cut_into(whole, folder, ends, 20_000)
     shards = read_shards(str(folder / "part-*.xr"))
-    model = xr.Model(xr.Linear(np.array([1.0, 0.5, -0.25]), whole.feature_names))
+    model = er.Model(er.models.Linear(np.array([1.0, 0.5, -0.25]), whole.feature_names))
     weight = drawn.draw(st.sampled_from([None, np.arange(whole.n_queries) % 3]))
     for direction, numbers in [("x1", whole.X[:, 1]), (minus_first, -whole.X[:, 0]), (model, model.predict(whole))]:
         ours, theirs = ((direction, shards), (numbers, whole))
         given = {"weight": weight, "low": -2.0, "high": 0.5}
-        of_parts = xr.profile(name, shards, model, direction, backend=Shuffled(), **given)
-        same_steps(of_parts, xr.profile(name, whole, model.predict(whole), numbers, **given))
-        same_steps(of_parts, xr.profile(name, whole, model, direction, **given))
+        of_parts = er.profile(name, shards, model, direction, backend=Shuffled(), **given)
+        same_steps(of_parts, er.profile(name, whole, model.predict(whole), numbers, **given))
+        same_steps(of_parts, er.profile(name, whole, model, direction, **given))
         given |= drawn.draw(st.sampled_from([{}, {"point": "likelihood"}, {"low": 0.1}]))
-        found = [xr.line_search(name, data, model, along, **given) for along, data in (ours, theirs)]
+        found = [er.line_search(name, data, model, along, **given) for along, data in (ours, theirs)]
         assert found[0] == found[1]
 
 
@@ -216,7 +216,7 @@ def test_the_outline_along_the_next_weight_comes_with_the_value_of_a_step(tmp_pa
 
     whole = made(7, 1200)
     data = training_data(cut_into(whole, tmp_path, [900], 20_000, Heard()), None, "error", 1, None).data
-    theirs, measure = training_data(whole, None, "error", 1).data, worst_tie_order(xr.parse_measure("nDCG@10"))
+    theirs, measure = training_data(whole, None, "error", 1).data, worst_tie_order(er.parse_measure("nDCG@10"))
     here = LinearProfile.of(measure.over(theirs, threads=1)).at(np.zeros(3))
     parts = LinearProfile.of(measure.over(data, threads=1))
     limits = Limits(low=-2.0, high=3.0)
@@ -234,32 +234,32 @@ def test_the_outline_along_the_next_weight_comes_with_the_value_of_a_step(tmp_pa
 
 
 RANKERS = [
-    xr.DirectRank(bags=0, max_iter=2),
-    xr.DirectRank(bags=0, max_iter=1, start="ridge", solver="powell"),
-    xr.DirectRank("P@5", bags=0, max_iter=1, start="random", order="random"),
-    xr.DirectRank(bags=3, share=0.5),
-    xr.DirectRank("AP", bags=2, start="zero", max_iter=2),
-    xr.DirectRank("AP", bags=0, max_iter=2),
-    xr.DirectRank("ERR", bags=0, max_iter=1, point="likelihood", nonnegative=True),
-    xr.DirectRank("nDCG@10 subject to P@5 >= 0.5", bags=0, max_iter=1, start="zero"),
-    xr.DirectRank("nDCG@10 subject to P(rel=3)@5 <= 0.3", bags=0, max_iter=1),
-    xr.LambdaRank(learning_rate=0.1, batch_size=5000, max_iter=5),
-    xr.LambdaRank("ERR", learning_rate=0.1, batch_size=5000, max_iter=3, hidden=3, start="random"),
-    xr.LambdaRank(learning_rate=0.1, batch_size=5000, max_iter=2, polish="directrank", polish_iter=1),
-    xr.LambdaRank("AP", learning_rate=0.1, batch_size=5000, max_iter=2, hidden=2, start="random", polish="directrank", polish_iter=1),
-    xr.RankNet(max_iter=4),
-    xr.ListNet(max_iter=4),
-    xr.SmoothRank(max_iter=3),
-    xr.RankCosine(max_iter=4),
-    xr.ApproxNDCG(max_iter=4),
-    xr.AdaRank(max_iter=4),
-    xr.AdaRank("AP", max_iter=3, nonnegative=True, rest=0),
-    xr.CoordinateAscent(restarts=2, max_iter=1, tries=4),
-    xr.CoordinateAscent("ERR", restarts=1, max_iter=1, tries=3, standardise=False),
-    xr.SPSARank(max_iter=5),
-    xr.SPSARank("RR", max_iter=2, hidden=2, restarts=2),
-    xr.SPSARank(max_iter=2, solver="fdsa", start="ridge"),
-    xr.SPSARank("AP", max_iter=1, solver="fdsa", hidden=2),
+    er.DirectRank(bags=0, max_iter=2),
+    er.DirectRank(bags=0, max_iter=1, start="ridge", solver="powell"),
+    er.DirectRank("P@5", bags=0, max_iter=1, start="random", order="random"),
+    er.DirectRank(bags=3, share=0.5),
+    er.DirectRank("AP", bags=2, start="zero", max_iter=2),
+    er.DirectRank("AP", bags=0, max_iter=2),
+    er.DirectRank("ERR", bags=0, max_iter=1, point="likelihood", nonnegative=True),
+    er.DirectRank("nDCG@10 subject to P@5 >= 0.5", bags=0, max_iter=1, start="zero"),
+    er.DirectRank("nDCG@10 subject to P(rel=3)@5 <= 0.3", bags=0, max_iter=1),
+    er.LambdaRank(learning_rate=0.1, batch_size=5000, max_iter=5),
+    er.LambdaRank("ERR", learning_rate=0.1, batch_size=5000, max_iter=3, hidden=3, start="random"),
+    er.LambdaRank(learning_rate=0.1, batch_size=5000, max_iter=2, polish="directrank", polish_iter=1),
+    er.LambdaRank("AP", learning_rate=0.1, batch_size=5000, max_iter=2, hidden=2, start="random", polish="directrank", polish_iter=1),
+    er.RankNet(max_iter=4),
+    er.ListNet(max_iter=4),
+    er.SmoothRank(max_iter=3),
+    er.RankCosine(max_iter=4),
+    er.ApproxNDCG(max_iter=4),
+    er.AdaRank(max_iter=4),
+    er.AdaRank("AP", max_iter=3, nonnegative=True, rest=0),
+    er.CoordinateAscent(restarts=2, max_iter=1, tries=4),
+    er.CoordinateAscent("ERR", restarts=1, max_iter=1, tries=3, standardise=False),
+    er.SPSARank(max_iter=5),
+    er.SPSARank("RR", max_iter=2, hidden=2, restarts=2),
+    er.SPSARank(max_iter=2, solver="fdsa", start="ridge"),
+    er.SPSARank("AP", max_iter=1, solver="fdsa", hidden=2),
 ]
 
 
@@ -280,9 +280,9 @@ def test_a_fusion_of_partitions_is_that_of_the_whole(tmp_path, more):
     drawn = made(9, 400)
     X = np.where(np.random.default_rng(9).random(drawn.X.shape) < 0.2, np.nan, np.abs(drawn.X)).astype(np.float32)
     X[:, 1] = np.abs(drawn.X[:, 1])
-    whole = xr.RankingData.from_arrays(X, drawn.y, group=drawn.sizes)
+    whole = er.RankingData.from_arrays(X, drawn.y, group=drawn.sizes)
     cut_into(whole, tmp_path, [150, 151], 2_000)
-    ours, theirs = (xr.fuse(data, folds=2, bootstrap=10, **more) for data in (read_shards(str(tmp_path / "part-*.xr")), whole))
+    ours, theirs = (er.fuse(data, folds=2, bootstrap=10, **more) for data in (read_shards(str(tmp_path / "part-*.xr")), whole))
     assert ours.to_json() == theirs.to_json()
 
 
@@ -299,20 +299,20 @@ def test_partitions_begin_where_blocks_do_and_are_of_one_file_if_possible(tmp_pa
 def test_a_manifest_names_the_files_and_a_file_that_changed_or_vanished_is_named(tmp_path):
     whole = made(2, 1200)
     data = cut_into(whole, tmp_path, [600], 5_000, LocalBackend())
-    shards = [xr.data.shards.Shard(f"part-{n:04}.xr", len(d.sizes), int(d.sizes.sum()), d.checksum) for n, d in enumerate(data.described)]
+    shards = [er.data.shards.Shard(f"part-{n:04}.xr", len(d.sizes), int(d.sizes.sum()), d.checksum) for n, d in enumerate(data.described)]
     (tmp_path / "shards.json").write_text(manifest_of(shards))
     assert sharded(read_shards(tmp_path), LocalBackend()).n_queries == 1200
     for path in (tmp_path, tmp_path / "shards.json"):
-        with pytest.raises(xr.DataError, match=r"stands for data in several files; read it with xr\.read_shards"):
-            xr.read(path)
+        with pytest.raises(er.errors.DataError, match=r"stands for data in several files; read it with xr\.read_shards"):
+            er.read(path)
     assert sharded(read_shards(f"file://{tmp_path}/part-*.xr"), LocalBackend()).n_queries == 1200
-    xr.write(query_range(whole, 0, 500), tmp_path / "part-0001.xr", force=True)
-    with pytest.raises(xr.DataError, match=r"part-0001\.xr is not what it was"):
+    er.write(query_range(whole, 0, 500), tmp_path / "part-0001.xr", force=True)
+    with pytest.raises(er.errors.DataError, match=r"part-0001\.xr is not what it was"):
         sharded(read_shards(tmp_path), LocalBackend())
-    with pytest.raises(xr.DataError, match=r"part-0001\.xr is not what it was"):
+    with pytest.raises(er.errors.DataError, match=r"part-0001\.xr is not what it was"):
         data.ask(EachPart(_queries))
     (tmp_path / "part-0001.xr").unlink()
-    with pytest.raises(xr.DataError, match=r"part-0001\.xr is not there"):
+    with pytest.raises(er.errors.DataError, match=r"part-0001\.xr is not there"):
         data.ask(EachPart(_queries))
 
 
@@ -321,17 +321,17 @@ def test_a_damaged_byte_is_refused_before_the_first_result_that_uses_it(tmp_path
     for name in ("cache", "cache_footer"):
         monkeypatch.setattr(f"exactrank.data.{name}.BLOCK", 1024)
     data = cut_into(whole := made(0, 1200), tmp_path, [], 4000)
-    path, model = tmp_path / "part-0000.xr", xr.Ridge().fit(whole).model_
+    path, model = tmp_path / "part-0000.xr", er.Ridge().fit(whole).model_
     content = bytearray(path.read_bytes())
     content[cache.X_OFFSET + whole.X.nbytes - 9] ^= 1
     path.write_bytes(content)
     assert len(data.partitions) > 1
     data.partitions[0].load()  # the damage is elsewhere
-    with pytest.raises(xr.DataError, match=r"part-0000\.xr: its section 'X' is damaged \(checksum"):
+    with pytest.raises(er.errors.DataError, match=r"part-0000\.xr: its section 'X' is damaged \(checksum"):
         data.partitions[-1].load()
     shards = read_shards(str(tmp_path / "part-*.xr"))
-    for use in (lambda: xr.evaluate("nDCG@10", shards, model), lambda: xr.Ridge().fit(shards)):
-        with pytest.raises(xr.DataError, match=r"part-0000\.xr: its section 'X' is damaged \(checksum"):
+    for use in (lambda: er.evaluate("nDCG@10", shards, model), lambda: er.Ridge().fit(shards)):
+        with pytest.raises(er.errors.DataError, match=r"part-0000\.xr: its section 'X' is damaged \(checksum"):
             use()
 
 
@@ -341,25 +341,25 @@ def _queries(part: Part) -> int:
 
 def test_files_that_do_not_fit_together_are_named(tmp_path):
     whole = made(4, 300)
-    xr.write(query_range(whole, 0, 200), tmp_path / "part-0.xr")
-    xr.write(query_range(whole, 100, 300), tmp_path / "part-1.xr")
-    with pytest.raises(xr.DataError, match=r"query 100 lies in .*part-0\.xr and .*part-1\.xr"):
+    er.write(query_range(whole, 0, 200), tmp_path / "part-0.xr")
+    er.write(query_range(whole, 100, 300), tmp_path / "part-1.xr")
+    with pytest.raises(er.errors.DataError, match=r"query 100 lies in .*part-0\.xr and .*part-1\.xr"):
         sharded(read_shards(str(tmp_path / "part-*.xr")), LocalBackend())
-    other = xr.RankingData.from_arrays([[1.0]], [1], group=[1])
-    xr.write(other, tmp_path / "part-1.xr", force=True)
-    with pytest.raises(xr.DataError, match=r"part-1\.xr and .*part-0\.xr differ in their features"):
+    other = er.RankingData.from_arrays([[1.0]], [1], group=[1])
+    er.write(other, tmp_path / "part-1.xr", force=True)
+    with pytest.raises(er.errors.DataError, match=r"part-1\.xr and .*part-0\.xr differ in their features"):
         sharded(read_shards(str(tmp_path / "part-*.xr")), LocalBackend())
-    with pytest.raises(xr.DataError, match="there is no such file; check the pattern"):
+    with pytest.raises(er.errors.DataError, match="there is no such file; check the pattern"):
         read_shards(str(tmp_path / "none-*.xr"))
 
 
 def test_what_cannot_train_on_partitions_says_what_can(tmp_path):
-    xr.write(made(5, 300), tmp_path / "part-0.xr")
+    er.write(made(5, 300), tmp_path / "part-0.xr")
     shards = read_shards(str(tmp_path / "part-*.xr"))
-    with pytest.raises(xr.DataError, match=r"scores must be a model, the name of a feature, or a function of a part of the data"):
-        xr.profile("nDCG", shards, [1], [1])
-    with pytest.raises(xr.IncompatibleError, match=r"device='cuda': data in several files is searched on processors; leave it out"):
-        xr.line_search("nDCG", shards, "x0", "x1", device="cuda")
+    with pytest.raises(er.errors.DataError, match=r"scores must be a model, the name of a feature, or a function of a part of the data"):
+        er.profile("nDCG", shards, [1], [1])
+    with pytest.raises(er.errors.IncompatibleError, match=r"device='cuda': data in several files is searched on processors; leave it out"):
+        er.line_search("nDCG", shards, "x0", "x1", device="cuda")
 
 
 def test_partitioned_data_knows_nothing_of_documents(tmp_path):

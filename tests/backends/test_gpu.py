@@ -8,7 +8,7 @@ import types
 import numpy as np
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank.gpu.device import Cuda, cuda
 from exactrank.gpu.lists import Lists
 from exactrank.gpu.measures import MeasureOnGpu, supports
@@ -50,21 +50,21 @@ def on_cuda(gpu, monkeypatch):
     monkeypatch.setattr("exactrank.learning.objectives.line_search_on_gpu.cuda", lambda: gpu)
 
 
-def ragged(seed: int, real, levels: int = 5) -> tuple[xr.RankingData, np.ndarray]:
+def ragged(seed: int, real, levels: int = 5) -> tuple[er.RankingData, np.ndarray]:
     """Lists of 1 to 100 documents, many with ties, some of one grade."""
     rng = np.random.default_rng(seed)
     sizes = rng.choice([1, 2, 3, 7, 31, 100], size=12)
     grades = rng.integers(0, levels, sizes.sum()).astype(float)
     grades[: sizes[0]] = 0
     scores = np.round(rng.normal(size=sizes.sum()) * 3, rng.integers(0, 3)).astype(real)
-    return xr.RankingData.from_arrays(None, grades, group=sizes), scores
+    return er.RankingData.from_arrays(None, grades, group=sizes), scores
 
 
-def on(gpu, data: xr.RankingData) -> Lists:
+def on(gpu, data: er.RankingData) -> Lists:
     return Lists(gpu, gpu.xp.asarray(data.indptr), data.n_documents, data.longest)
 
 
-def asked(gpu, objective, data: xr.RankingData, scores: np.ndarray):
+def asked(gpu, objective, data: er.RankingData, scores: np.ndarray):
     return on_gpu(objective, on(gpu, data), gpu.xp.asarray(data.y))(
         gpu.xp.asarray(scores), None if data.query_weight is None else gpu.xp.asarray(data.weights)
     )
@@ -75,22 +75,22 @@ def host(array) -> np.ndarray:
 
 
 OBJECTIVES = [
-    xr.Lambdas(),
-    xr.Lambdas(link="spring", margin=0.7, neighbours=3),
-    xr.Lambdas(link="step", truncation=4, normalise=True),
-    *(xr.Lambdas(xr.parse_measure(name)) for name in MEASURES),
-    xr.Lambdas(xr.NDCG(k=10), near=0.01, normalise=True),
-    xr.Lambdas(xr.ERR(max_grade=40), truncation=3, neighbours=5, normalise=True),
-    xr.Lambdas(xr.ERR(k=7), neighbours=2, link="spring"),
-    xr.Lambdas(xr.AP(rel=2), link="step", neighbours=1),
-    xr.Lambdas(xr.NDCG(empty="skip")),
-    xr.Lambdas(xr.AP(empty=1)),
-    xr.ListNetLoss(),
-    xr.ListNetLoss("gain"),
-    xr.ListMLELoss(),
-    xr.ListMLELoss(k=2, seed=4),
-    xr.ApproxNDCGLoss(xr.NDCG()),
-    xr.ApproxNDCGLoss(xr.NDCG(gain="linear"), alpha=300.0),
+    er.losses.Lambdas(),
+    er.losses.Lambdas(link="spring", margin=0.7, neighbours=3),
+    er.losses.Lambdas(link="step", truncation=4, normalise=True),
+    *(er.losses.Lambdas(er.parse_measure(name)) for name in MEASURES),
+    er.losses.Lambdas(er.measures.NDCG(k=10), near=0.01, normalise=True),
+    er.losses.Lambdas(er.measures.ERR(max_grade=40), truncation=3, neighbours=5, normalise=True),
+    er.losses.Lambdas(er.measures.ERR(k=7), neighbours=2, link="spring"),
+    er.losses.Lambdas(er.measures.AP(rel=2), link="step", neighbours=1),
+    er.losses.Lambdas(er.measures.NDCG(empty="skip")),
+    er.losses.Lambdas(er.measures.AP(empty=1)),
+    er.losses.ListNetLoss(),
+    er.losses.ListNetLoss("gain"),
+    er.losses.ListMLELoss(),
+    er.losses.ListMLELoss(k=2, seed=4),
+    er.losses.ApproxNDCGLoss(er.measures.NDCG()),
+    er.losses.ApproxNDCGLoss(er.measures.NDCG(gain="linear"), alpha=300.0),
 ]
 
 
@@ -100,7 +100,7 @@ def test_values_and_slopes_are_those_of_the_processor(gpu, objective, real):
     for seed in range(4):
         data, scores = ragged(seed, real)
         assert knows(objective)
-        ours = xr.slopes(objective, data, scores.astype(np.float64))
+        ours = er.losses.slopes(objective, data, scores.astype(np.float64))
         values, slope = asked(gpu, objective, data, scores)
         scale = max(1.0, np.abs(ours.slope).max(), np.abs(ours.values).max())
         assert np.abs(host(slope) - ours.slope).max() <= TOLERANCE[real] * scale
@@ -112,22 +112,22 @@ def test_values_and_slopes_are_those_of_the_processor(gpu, objective, real):
 def test_measures_are_those_of_the_processor(gpu, name, ties):
     for seed in range(4):
         data, scores = ragged(seed, np.float64)
-        measure = dataclasses.replace(xr.parse_measure(name), ties=ties)
+        measure = dataclasses.replace(er.parse_measure(name), ties=ties)
         assert supports(measure)
         if name.startswith("Bpref"):
             data = dataclasses.replace(data, y=data.y - (np.arange(data.n_documents) % 5 == 0))  # some are not judged
         scores[:: 3 + seed] = -np.inf  # not retrieved
-        ours = xr.evaluate([measure], data, scores).per_query[0]
+        ours = er.evaluate([measure], data, scores).per_query[0]
         lists, given = on(gpu, data), gpu.xp.asarray(scores)
         theirs = MeasureOnGpu.of(measure, lists, gpu.xp.asarray(data.y)).values(given, retrieved=lists.retrieved(given))
         np.testing.assert_allclose(host(theirs), ours, atol=1e-12)
 
 
-@pytest.mark.parametrize("objective", [xr.Lambdas(xr.NDCG(k=10)), xr.Lambdas(), xr.ListNetLoss()], ids=str)
+@pytest.mark.parametrize("objective", [er.losses.Lambdas(er.measures.NDCG(k=10)), er.losses.Lambdas(), er.losses.ListNetLoss()], ids=str)
 def test_weights_count_and_scores_that_are_no_numbers_spoil_their_query_alone(gpu, objective):
     data, scores = ragged(1, np.float64)
     data = dataclasses.replace(data, query_weight=np.random.default_rng(0).random(data.n_queries))
-    ours = xr.slopes(objective, data, scores)
+    ours = er.losses.slopes(objective, data, scores)
     values, slope = map(host, asked(gpu, objective, data, scores))
     np.testing.assert_allclose(values, ours.values, atol=1e-12)
     np.testing.assert_allclose(slope, ours.slope, atol=1e-12)
@@ -144,7 +144,7 @@ def test_weights_count_and_scores_that_are_no_numbers_spoil_their_query_alone(gp
 
 def test_long_lists_are_sorted_in_main_memory(gpu, monkeypatch):
     data, scores = ragged(2, np.float64)
-    objective = xr.Lambdas(xr.NDCG(k=10))
+    objective = er.losses.Lambdas(er.measures.NDCG(k=10))
     in_shared_memory = list(map(host, asked(gpu, objective, data, scores)))
     monkeypatch.setattr("exactrank.gpu.lists.IN_SHARED_MEMORY", 7)
     for ours, theirs in zip(in_shared_memory, asked(gpu, objective, data, scores), strict=True):
@@ -153,10 +153,10 @@ def test_long_lists_are_sorted_in_main_memory(gpu, monkeypatch):
 
 def test_a_query_of_20_000_documents(gpu):
     rng = np.random.default_rng(1)
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 5, 20_003), group=[1, 20_000, 2])
+    data = er.RankingData.from_arrays(None, rng.integers(0, 5, 20_003), group=[1, 20_000, 2])
     scores = np.round(rng.normal(size=20_003), 3).astype(np.float32)
-    objective = xr.Lambdas(xr.NDCG(k=10))
-    ours = xr.slopes(objective, data, scores.astype(np.float64))
+    objective = er.losses.Lambdas(er.measures.NDCG(k=10))
+    ours = er.losses.slopes(objective, data, scores.astype(np.float64))
     values, slope = map(host, asked(gpu, objective, data, scores))
     np.testing.assert_allclose(slope, ours.slope, atol=1e-6)
     np.testing.assert_allclose(values, ours.values, atol=1e-6)
@@ -178,7 +178,7 @@ LINES = [
 
 @pytest.mark.parametrize("name", LINES)
 def test_line_search_finds_the_best_interval_of_the_profile(gpu, name):
-    measure = xr.parse_measure(name)
+    measure = er.parse_measure(name)
     for seed in range(8):
         data, scores = ragged(seed, np.float64)
         rng = np.random.default_rng(seed)
@@ -187,7 +187,7 @@ def test_line_search_finds_the_best_interval_of_the_profile(gpu, name):
         bound = measure.on(data)
         search = LineSearchOnGpu(bound, OnGpu(gpu))
         assert search.start(scores) == pytest.approx(bound.mean(scores), abs=1e-12)
-        found, whole = search.best(slopes, low, high), xr.profile(measure, data, scores, slopes)
+        found, whole = search.best(slopes, low, high), er.profile(measure, data, scores, slopes)
         expected = whole.best(low, high)
         assert (found.low, found.high, found.value) == pytest.approx((expected.low, expected.high, expected.value), rel=2e-12, abs=1e-12)
         assert found == search.best(slopes, low, high)  # the same bits again
@@ -195,11 +195,11 @@ def test_line_search_finds_the_best_interval_of_the_profile(gpu, name):
 
 @pytest.mark.parametrize("name", LINES)
 def test_a_profile_is_the_whole_function_also_where_documents_tie(gpu, on_cuda, name):
-    measure = xr.parse_measure(name)
+    measure = er.parse_measure(name)
     for seed in range(6):
         data, scores = ragged(seed, np.float64)
         slopes = np.round(np.random.default_rng(seed).normal(size=data.n_documents), seed % 4)
-        found, expected = (xr.profile(measure, data, scores, slopes, device=device) for device in ("cuda", None))
+        found, expected = (er.profile(measure, data, scores, slopes, device=device) for device in ("cuda", None))
         apart = np.diff(expected.breakpoints) > 1e-9
         between = (expected.breakpoints[:-1] + expected.breakpoints[1:])[apart] / 2
         np.testing.assert_allclose(found(between), expected(between), atol=1e-12)
@@ -213,9 +213,9 @@ def test_a_profile_is_the_whole_function_also_where_documents_tie(gpu, on_cuda, 
 def test_a_profile_between_two_ends_is_that_part_of_the_whole(gpu, on_cuda):
     data, scores = ragged(3, np.float64)
     slopes = np.random.default_rng(3).normal(size=data.n_documents)
-    whole = xr.profile("nDCG@10", data, scores, slopes, device="cuda")
+    whole = er.profile("nDCG@10", data, scores, slopes, device="cuda")
     for low, high in ((whole.breakpoints[9], whole.breakpoints[40]), (0.0, 2.0), (0.5, np.inf), (-3.0, -1.0)):
-        part = xr.profile("nDCG@10", data, scores, slopes, low=low, high=high, device="cuda")
+        part = er.profile("nDCG@10", data, scores, slopes, low=low, high=high, device="cuda")
         inside = (whole.breakpoints >= low) & (whole.breakpoints <= high)
         assert part.breakpoints.tolist() == whole.breakpoints[inside].tolist()
         assert part.at.tolist() == whole.at[inside].tolist()
@@ -226,7 +226,7 @@ def test_long_lists_and_many_events_take_main_memory_in_parts(gpu, on_cuda, monk
     slopes = np.random.default_rng(4).normal(size=data.n_documents)
 
     def found():
-        search = LineSearchOnGpu(xr.NDCG(k=10).on(data), OnGpu(gpu))
+        search = LineSearchOnGpu(er.measures.NDCG(k=10).on(data), OnGpu(gpu))
         search.start(scores)
         return search.best(slopes), search.profile(slopes).values.tobytes()
 
@@ -240,17 +240,17 @@ def test_long_lists_and_many_events_take_main_memory_in_parts(gpu, on_cuda, monk
 def test_line_search_between_two_ends_that_need_not_hold_0(gpu, on_cuda, low, high):
     data, scores = ragged(5, np.float64)
     slopes = np.random.default_rng(5).normal(size=data.n_documents)
-    found, expected = (xr.line_search("nDCG@5", data, scores, slopes, low=low, high=high, device=device) for device in ("cuda", None))
+    found, expected = (er.line_search("nDCG@5", data, scores, slopes, low=low, high=high, device=device) for device in ("cuda", None))
     assert found.alpha == pytest.approx(expected.alpha, rel=1e-11)
     assert dataclasses.astuple(found.interval) == pytest.approx(dataclasses.astuple(expected.interval), rel=2e-12)
 
 
-def learnable(queries: int = 30) -> xr.RankingData:
+def learnable(queries: int = 30) -> er.RankingData:
     """Features of real values, so that no two documents tie and each best interval is the only one."""
     rng = np.random.default_rng(7)
     X = rng.normal(size=(queries * 12, 4)).astype(np.float32)
     grades = np.digitize(X @ [2.0, -1.0, 0.5, 0.0] + rng.normal(size=len(X)), [1.0, 2.5])
-    return xr.RankingData.from_arrays(X, grades, qid=np.arange(len(X)) // 12)
+    return er.RankingData.from_arrays(X, grades, qid=np.arange(len(X)) // 12)
 
 
 @pytest.mark.parametrize(
@@ -266,24 +266,24 @@ def learnable(queries: int = 30) -> xr.RankingData:
 )
 def test_directrank_learns_the_same_model_on_the_gpu(gpu, on_cuda, settings):
     data = learnable()
-    ours, theirs = (xr.DirectRank("nDCG@5", device=device, **settings).fit(data) for device in (None, "cuda"))
+    ours, theirs = (er.DirectRank("nDCG@5", device=device, **settings).fit(data) for device in (None, "cuda"))
     np.testing.assert_allclose(theirs.model_.scorer.weights, ours.model_.scorer.weights, rtol=1e-9)
     assert theirs.score(data) == ours.score(data)
-    again = xr.DirectRank("nDCG@5", device="cuda", **settings).fit(data)
+    again = er.DirectRank("nDCG@5", device="cuda", **settings).fit(data)
     assert again.model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()
 
 
 def test_features_are_sent_once(on_cuda, monkeypatch):
     asked, feature = [], OnGpu.feature
     monkeypatch.setattr(OnGpu, "feature", lambda self, numbers: asked.append(self) or feature(self, numbers))
-    xr.DirectRank("nDCG@5", device="cuda", bags=3, share=1.0).fit(learnable())
+    er.DirectRank("nDCG@5", device="cuda", bags=3, share=1.0).fit(learnable())
     assert [len(gpu._sent) for gpu in set(asked)] == [4]
     assert len(asked) > 12
 
 
 def test_a_round_makes_no_scores_on_the_processor(gpu, monkeypatch):
     data = learnable()
-    problem, alone = (LinearProfile.of(xr.NDCG(k=5).over(data), gpu=on) for on in (OnGpu(gpu), None))
+    problem, alone = (LinearProfile.of(er.measures.NDCG(k=5).over(data), gpu=on) for on in (OnGpu(gpu), None))
     search, rng = CoordinateSearch(), np.random.default_rng(0)
     expected = search.step(alone, search.init(alone, np.ones(4), rng))
     monkeypatch.setattr("exactrank.learning.objectives.linear_profile._core", None)
@@ -296,30 +296,30 @@ def test_a_round_makes_no_scores_on_the_processor(gpu, monkeypatch):
 def test_other_measures_are_refused_with_the_remedy(gpu, on_cuda, name):
     data = learnable()
     for ask in (
-        lambda: xr.line_search(name, data, data.X[:, 0], data.X[:, 1], device="cuda"),
-        lambda: xr.profile(name, data, data.X[:, 0], data.X[:, 1], device="cuda"),
-        lambda: xr.DirectRank(name, device="cuda").fit(data),
+        lambda: er.line_search(name, data, data.X[:, 0], data.X[:, 1], device="cuda"),
+        lambda: er.profile(name, data, data.X[:, 0], data.X[:, 1], device="cuda"),
+        lambda: er.DirectRank(name, device="cuda").fit(data),
     ):
-        with pytest.raises(xr.IncompatibleError, match=r"knows nDCG, DCG, P, R and RBP.*leave out device"):
+        with pytest.raises(er.errors.IncompatibleError, match=r"knows nDCG, DCG, P, R and RBP.*leave out device"):
             ask()
 
 
 def test_documents_that_were_not_retrieved_and_other_devices_are_refused(gpu, on_cuda):
     data = learnable()
     scores = np.where(np.arange(data.n_documents) == 3, -np.inf, data.X[:, 0])
-    for ask in (xr.profile, xr.line_search):
-        with pytest.raises(xr.IncompatibleError, match=r"-inf.*leave out device"):
+    for ask in (er.profile, er.line_search):
+        with pytest.raises(er.errors.IncompatibleError, match=r"-inf.*leave out device"):
             ask("nDCG@5", data, scores, data.X[:, 1], device="cuda")
-        with pytest.raises(xr.SettingError, match="device='gpu' is not \"cuda\""):
+        with pytest.raises(er.errors.SettingError, match="device='gpu' is not \"cuda\""):
             ask("nDCG@5", data, data.X[:, 0], data.X[:, 1], device="gpu")
-    with pytest.raises(xr.SettingError, match=r"device='gpu'.*cuda"):
-        xr.DirectRank("nDCG@5", device="gpu").fit(data)
+    with pytest.raises(er.errors.SettingError, match=r"device='gpu'.*cuda"):
+        er.DirectRank("nDCG@5", device="gpu").fit(data)
 
 
 def test_a_measure_that_counts_no_query_is_no_number(gpu):
     data, scores = ragged(0, np.float64)
     data = dataclasses.replace(data, y=np.zeros(data.n_documents))
-    search = LineSearchOnGpu(xr.NDCG(empty="skip").on(data), OnGpu(gpu))
+    search = LineSearchOnGpu(er.measures.NDCG(empty="skip").on(data), OnGpu(gpu))
     assert np.isnan(search.start(scores))
     assert np.isnan(search.best(scores).value)
 
@@ -328,10 +328,10 @@ def test_without_cupy_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     cuda.cache_clear()
     data = learnable()
-    with pytest.raises(xr.IncompatibleError, match="pip install 'exactrank\\[cuda\\]'"):
-        xr.DirectRank("nDCG@5", device="cuda").fit(data)
-    with pytest.raises(xr.IncompatibleError, match="needs CuPy"):
-        xr.profile("nDCG@5", data, data.X[:, 0], data.X[:, 1], device="cuda")
+    with pytest.raises(er.errors.IncompatibleError, match="pip install 'exactrank\\[cuda\\]'"):
+        er.DirectRank("nDCG@5", device="cuda").fit(data)
+    with pytest.raises(er.errors.IncompatibleError, match="needs CuPy"):
+        er.profile("nDCG@5", data, data.X[:, 0], data.X[:, 1], device="cuda")
 
 
 def test_without_a_gpu_or_with_too_little_memory_the_error_says_what_to_do(gpu, on_cuda, monkeypatch):
@@ -339,7 +339,7 @@ def test_without_a_gpu_or_with_too_little_memory_the_error_says_what_to_do(gpu, 
     cupy.cuda = types.SimpleNamespace(runtime=types.SimpleNamespace(CUDARuntimeError=RuntimeError, getDeviceCount=_no_device))
     with (
         monkeypatch.context() as patch,
-        pytest.raises(xr.IncompatibleError, match=r"no GPU .* \(no CUDA-capable device is detected\); compute on"),
+        pytest.raises(er.errors.IncompatibleError, match=r"no GPU .* \(no CUDA-capable device is detected\); compute on"),
     ):
         patch.setitem(sys.modules, "cupy", cupy)
         Cuda()
@@ -347,9 +347,9 @@ def test_without_a_gpu_or_with_too_little_memory_the_error_says_what_to_do(gpu, 
     for method in ("value", "near_best", "profile"):
         monkeypatch.setattr(f"exactrank.gpu.line_search.LineEvents.{method}", _no_memory(gpu))
         with pytest.raises(
-            xr.IncompatibleError, match=re.escape(f"too little memory for 360 documents ({gpu.out_of_memory(8, 0)}); give fewer")
+            er.errors.IncompatibleError, match=re.escape(f"too little memory for 360 documents ({gpu.out_of_memory(8, 0)}); give fewer")
         ):
-            xr.DirectRank("nDCG@5", device="cuda").fit(data)
+            er.DirectRank("nDCG@5", device="cuda").fit(data)
 
 
 def _no_device():

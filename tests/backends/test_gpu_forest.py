@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.data.dataset import Part
 from exactrank.errors import IncompatibleError
@@ -32,7 +32,7 @@ def on_cuda(gpu, monkeypatch):
     monkeypatch.setattr("exactrank.learning.trees.on_gpu.cuda", lambda: gpu)
 
 
-def random_data(seed: int, queries: int = 40, weights: bool = False, fine: bool = False) -> xr.RankingData:
+def random_data(seed: int, queries: int = 40, weights: bool = False, fine: bool = False) -> er.RankingData:
     """20 features: with ties, missing values, categories (the last two), and where ``fine`` is true with many different values."""
     rng = np.random.default_rng(seed)
     sizes = rng.choice([1, 2, 5, 20, 60], size=queries)
@@ -47,14 +47,14 @@ def random_data(seed: int, queries: int = 40, weights: bool = False, fine: bool 
     y = np.clip(
         np.round(np.nan_to_num(X[:, 0] + X[:, 9] / (documents if fine else 1)) + (X[:, 18] == 3) + rng.normal(size=documents)), 0, 4
     )
-    data = xr.RankingData.from_arrays(X, y, group=sizes)
+    data = er.RankingData.from_arrays(X, y, group=sizes)
     if not weights:
         return data
     sample = rng.choice([0.0, 0.5, 1.0, 2.5], size=documents)
     return dataclasses.replace(data, query_weight=rng.random(queries) + 0.1, sample_weight=sample)
 
 
-def layout_of(data: xr.RankingData, bins: int = 255) -> Layout:
+def layout_of(data: er.RankingData, bins: int = 255) -> Layout:
     return Layout.of(Part(data), data.n_documents, bins, [18, 19], 1)
 
 
@@ -109,13 +109,17 @@ def growth_on(layout: Layout, allowed: np.ndarray, documents: int) -> _core.Grow
 OBJECTIVES = [
     SquaredError(),
     SquaredError(within=True),
-    xr.Lambdas(),
-    xr.Lambdas(link="spring", margin=0.7, neighbours=9),
-    xr.Lambdas(link="step", truncation=4, normalise=True),
-    *(xr.Lambdas(xr.parse_measure(name), near=near) for name in ("nDCG", "nDCG@10", "DCG@4", "P@5", "RBP(p=0.6)") for near in (None, 0.01)),
-    xr.Lambdas(xr.parse_measure("nDCG(short='zero')@5")),
-    xr.Lambdas(xr.NDCG(), normalise=True),
-    xr.Lambdas(xr.NDCG(gain="linear"), link="spring", normalise=True, near=0.1),
+    er.losses.Lambdas(),
+    er.losses.Lambdas(link="spring", margin=0.7, neighbours=9),
+    er.losses.Lambdas(link="step", truncation=4, normalise=True),
+    *(
+        er.losses.Lambdas(er.parse_measure(name), near=near)
+        for name in ("nDCG", "nDCG@10", "DCG@4", "P@5", "RBP(p=0.6)")
+        for near in (None, 0.01)
+    ),
+    er.losses.Lambdas(er.parse_measure("nDCG(short='zero')@5")),
+    er.losses.Lambdas(er.measures.NDCG(), normalise=True),
+    er.losses.Lambdas(er.measures.NDCG(gain="linear"), link="spring", normalise=True, near=0.1),
 ]
 
 
@@ -141,12 +145,12 @@ def test_forces_are_those_of_the_processor_to_the_bit(gpu, objective, weights):
 
 
 RANKERS = [
-    lambda **more: xr.MART("nDCG@10", **more),
-    lambda **more: xr.MART("nDCG@10", within=True, shape="symmetric", **more | {"categorical": ()}),  # which splits no categories
-    lambda **more: xr.LambdaMART("nDCG@10", **more),
-    lambda **more: xr.LambdaMART("AP", lambdas="step", **more),  # on the processor, and without curvature
-    lambda **more: xr.LambdaMART("nDCG@5", lambdas="sampled", **more),
-    lambda **more: xr.DirectRankTrees("nDCG@10", **{"query_fraction": 0.7, "search": "all"} | more),
+    lambda **more: er.MART("nDCG@10", **more),
+    lambda **more: er.MART("nDCG@10", within=True, shape="symmetric", **more | {"categorical": ()}),  # which splits no categories
+    lambda **more: er.LambdaMART("nDCG@10", **more),
+    lambda **more: er.LambdaMART("AP", lambdas="step", **more),  # on the processor, and without curvature
+    lambda **more: er.LambdaMART("nDCG@5", lambdas="sampled", **more),
+    lambda **more: er.DirectRankTrees("nDCG@10", **{"query_fraction": 0.7, "search": "all"} | more),
 ]
 
 
@@ -171,14 +175,14 @@ def same_trees(ours, theirs) -> bool:
 def test_trees_go_on_growing_there(on_cuda):
     data = random_data(6, fine=True)
     settings = {"trees": 3, "min_documents": 3, "threads": 1, "bags": 0}
-    first = xr.LambdaMART("nDCG@10", **settings).fit(data)
-    ours, theirs = (xr.LambdaMART("nDCG@10", **settings, device=d).fit(data, start=first.model_) for d in ("cuda", None))
+    first = er.LambdaMART("nDCG@10", **settings).fit(data)
+    ours, theirs = (er.LambdaMART("nDCG@10", **settings, device=d).fit(data, start=first.model_) for d in ("cuda", None))
     assert same_trees(ours, theirs)
 
 
 def test_data_in_several_files_has_no_device(tmp_path):
     data = random_data(7)
     for part in range(2):
-        xr.write(data.take_queries(np.arange(part, data.n_queries, 2)), tmp_path / f"{part}.xr")
+        er.write(data.take_queries(np.arange(part, data.n_queries, 2)), tmp_path / f"{part}.xr")
     with pytest.raises(IncompatibleError, match="has no device"):
-        xr.MART("nDCG@10", device="cuda").fit(xr.read_shards(str(tmp_path / "*.xr")))
+        er.MART("nDCG@10", device="cuda").fit(er.read_shards(str(tmp_path / "*.xr")))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank.cli import app
 from tests.driver import commands
 
@@ -172,7 +172,7 @@ def test_a_closed_stream_gets_no_file_in_its_place(letor, tmp_path):
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "standard output is closed" in done.stderr
-    assert xr.load(tmp_path / "m.json").scorer.n_features == 2
+    assert er.load(tmp_path / "m.json").scorer.n_features == 2
 
 
 def test_what_is_not_expected_is_one_line(letor, monkeypatch):
@@ -204,7 +204,7 @@ def test_qrels_and_runs(tmp_path):
     (tmp_path / "bm25.run").write_text("1 Q0 b 1 5 bm25\n1 Q0 a 2 4 bm25\n2 Q0 a 1 1 bm25\n")
     assert json.loads(ok("evaluate", tmp_path / "qrels.txt", tmp_path / "bm25.run", "-m", "RR", "--json"))["measures"]["RR"]["mean"] == 0.75
     ok("convert", tmp_path / "qrels.txt", tmp_path / "both.parquet", "--run", tmp_path / "bm25.run")
-    assert xr.read(tmp_path / "both.parquet").feature_names == ("bm25",)
+    assert er.read(tmp_path / "both.parquet").feature_names == ("bm25",)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_a_reader_that_leaves_is_not_an_error_of_ours(letor):
 
 def test_help_and_version():
     assert "Evaluate scores, runs or models by any measures" in ok("--help")
-    assert subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True).stdout == f"exactrank {xr.__version__}\n"
+    assert subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True).stdout == f"exactrank {er.__version__}\n"
     assert "--preset" in ok("evaluate", "--help")
 
 
@@ -319,13 +319,13 @@ except SystemExit:
 
 
 def test_the_library_agrees_with_the_command(letor):
-    data = xr.read(letor)
-    mean = xr.evaluate("AP", data, data.ungrouped(data.X[:, 0]).astype(np.float64)).means["AP"]
+    data = er.read(letor)
+    mean = er.evaluate("AP", data, data.ungrouped(data.X[:, 0]).astype(np.float64)).means["AP"]
     assert json.loads(ok("evaluate", letor, "--feature", "1", "-m", "AP", "--json"))["measures"]["AP"]["mean"] == mean
 
 
 def mean_of(name, data, model):
-    return xr.evaluate(name, data, model.predict(data)).means[name]
+    return er.evaluate(name, data, model.predict(data)).means[name]
 
 
 @pytest.fixture(scope="module")
@@ -342,13 +342,13 @@ QUICK = ("train", "coordinate-ascent", "--restarts", 2, "--tries", 8)
 
 
 def test_train_and_predict_agree_with_the_library(made, tmp_path):
-    data, valid = xr.read(made / "train.txt"), xr.read(made / "valid.xr")
-    ranker = xr.CoordinateAscent(measure="nDCG@5", restarts=2, tries=8).fit(data, valid=valid)
-    model = xr.load(made / "model.json")
+    data, valid = er.read(made / "train.txt"), er.read(made / "valid.xr")
+    ranker = er.CoordinateAscent(measure="nDCG@5", restarts=2, tries=8).fit(data, valid=valid)
+    model = er.load(made / "model.json")
     assert model.scorer.weights.tobytes() == ranker.weights_.tobytes()
-    assert model.params | {"engine": None} == ranker.get_params()
+    assert model.params | {"backend": None} == ranker.get_params()
     printed = ok("predict", "model.json", "test.csv", cwd=made)
-    assert [float(line) for line in printed.splitlines()] == model.predict(xr.read(made / "test.csv")).tolist()
+    assert [float(line) for line in printed.splitlines()] == model.predict(er.read(made / "test.csv")).tolist()
     assert json.loads(ok("predict", "model.json", "test.csv", "--json", cwd=made))["scores"] == list(map(float, printed.splitlines()))
     assert "210 documents" in ok("predict", "model.json", "test.csv", "--out", tmp_path / "s.txt", cwd=made)
     assert (tmp_path / "s.txt").read_text() == printed
@@ -362,19 +362,19 @@ def test_what_training_reports(made, tmp_path, monkeypatch):
     arguments = (*QUICK, "train.txt", "--measure", "AP", "--seed", 4, "--threads", 1)
     monkeypatch.chdir(made)
     shown = json.loads(called(0, *arguments, "--out", tmp_path / "a.json", "--json"))
-    model, data = xr.load(tmp_path / "a.json"), xr.read(made / "train.txt")
+    model, data = er.load(tmp_path / "a.json"), er.read(made / "train.txt")
     assert shown["training"] == model.training["value"] == mean_of("AP", data, model)
     assert (shown["validation"], shown["interrupted"], shown["steps"]) == (None, False, model.training["steps"])
     assert (shown["path"], shown["ranker"]) == (str(tmp_path / "a.json"), "coordinate-ascent")
-    assert shown["measure"] == model.measure == repr(xr.AP())
+    assert shown["measure"] == model.measure == repr(er.measures.AP())
     table = called(0, *arguments, "--valid", "valid.xr", "--out", tmp_path / "b.json")
-    reached = xr.load(tmp_path / "b.json").training
+    reached = er.load(tmp_path / "b.json").training
     for part in (
         "training",
         f"{reached['value']:.4f}",
         "validation",
         f"{reached['valid']:.4f}",
-        repr(xr.AP()),
+        repr(er.measures.AP()),
         "linear model of 4 features",
     ):
         assert part in table
@@ -382,19 +382,19 @@ def test_what_training_reports(made, tmp_path, monkeypatch):
 
 def test_a_strength_is_a_number_or_left_to_the_data(made, tmp_path, monkeypatch):
     monkeypatch.chdir(made)
-    data = xr.read(made / "train.txt")
+    data = er.read(made / "train.txt")
     for given, l2 in (((), "auto"), (("--l2", "auto"), "auto"), (("--l2", "0.5"), 0.5)):
         called(0, "train", "ranksvm", "train.txt", "--out", tmp_path / "m.json", "--force", *given)
-        model = xr.load(tmp_path / "m.json")
+        model = er.load(tmp_path / "m.json")
         assert model.params["l2"] == l2
-        assert np.array_equal(model.scorer.weights, xr.RankSVM(l2=l2).fit(data).weights_)
+        assert np.array_equal(model.scorer.weights, er.RankSVM(l2=l2).fit(data).weights_)
 
 
 def test_names_of_features_make_mappings_and_groups(made, tmp_path, monkeypatch):
     monkeypatch.chdir(made)
     few = ("train", "mart", "train.txt", "--trees", 3, "--min-documents", 3, "--out", tmp_path / "m.json")
     called(0, *few, "--monotone", "1=1", "--monotone", "3=-1", "--interactions", "1,2", "--interactions", "4")
-    params = xr.load(tmp_path / "m.json").params
+    params = er.load(tmp_path / "m.json").params
     assert params["monotone"] == {"1": 1, "3": -1}
     assert [list(group) for group in params["interactions"]] == [["1", "2"], ["4"]]
     refused(2, "'price' is not NAME=VALUE", *few, "--monotone", "price")
@@ -427,7 +427,7 @@ def test_missing_values_in_training_and_prediction(tmp_path):
     assert "'--missing'" in called(2, *arguments, "--missing", "median")
     called(0, *arguments, "--missing", "mean")
     scores = [float(line) for line in called(0, "predict", tmp_path / "m.json", tmp_path / "holes.txt").splitlines()]
-    scorer = xr.load(tmp_path / "m.json").scorer
+    scorer = er.load(tmp_path / "m.json").scorer
     assert scorer.fill.tolist() == [3.0, 2.0]
     assert scores == scorer.score(np.array([[3, 3], [2, 1], [4, 2]], np.float32)).tolist()
 
@@ -510,7 +510,7 @@ def test_ctrl_c_keeps_the_best_model_beside_the_target(long_training, tmp_path):
     assert process.returncode == 1
     assert said == "exactrank: interrupted; m.json.checkpoint holds the best model so far; the same command with --resume goes on\n"
     assert "training" in printed
-    model, data = xr.load(tmp_path / "m.json.checkpoint"), xr.read(tmp_path / "long.xr")
+    model, data = er.load(tmp_path / "m.json.checkpoint"), er.read(tmp_path / "long.xr")
     assert model.training["interrupted"]
     assert model.training["value"] == mean_of("nDCG@10", data, model)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["long.xr", "m.json.checkpoint"]
@@ -521,7 +521,7 @@ def test_a_killed_process_leaves_a_whole_model(long_training, tmp_path, checkpoi
     wait_for_checkpoints(long_training, checkpoints)
     long_training.kill()
     long_training.wait(timeout=HANGS)
-    model, data = xr.load(tmp_path / "m.json.checkpoint"), xr.read(tmp_path / "long.xr")
+    model, data = er.load(tmp_path / "m.json.checkpoint"), er.read(tmp_path / "long.xr")
     assert model.training["value"] == mean_of("nDCG@10", data, model)
     assert not (tmp_path / "m.json").exists()
 
@@ -541,9 +541,9 @@ def test_train_starts_from_a_model_of_other_data(tmp_path):
     few = "--trees", 5, "--min-documents", 1
     ok("train", "lambdamart", "old.txt", "--out", "old.json", *few, cwd=tmp_path)
     ok("train", "lambdamart", "new.txt", "--start", "old.json", "--out", "new.json", *few, cwd=tmp_path)
-    ours, old = xr.load(tmp_path / "new.json"), xr.load(tmp_path / "old.json")
-    theirs = xr.LambdaMART(trees=5, min_documents=1).fit(xr.read(tmp_path / "new.txt"), start=old).model_
-    data = xr.read(tmp_path / "new.txt")
+    ours, old = er.load(tmp_path / "new.json"), er.load(tmp_path / "old.json")
+    theirs = er.LambdaMART(trees=5, min_documents=1).fit(er.read(tmp_path / "new.txt"), start=old).model_
+    data = er.read(tmp_path / "new.txt")
     np.testing.assert_array_equal(ours.predict(data), theirs.predict(data))
     assert not np.array_equal(ours.predict(data), old.predict(data))
     refused(2, "begins anew", "train", "ridge", "new.txt", "--start", "old.json", "--out", "r.json", cwd=tmp_path)
@@ -552,10 +552,10 @@ def test_train_starts_from_a_model_of_other_data(tmp_path):
 def test_start_is_a_word_or_a_model_where_a_method_has_words_for_it(tmp_path):
     ok("generate", "data.txt", "--queries", 20, "--documents", 8, "--features", 3, cwd=tmp_path)
     ok("train", "directrank", "data.txt", "--out", "a.json", "--start", "ridge", "--bags", 0, cwd=tmp_path)
-    assert xr.load(tmp_path / "a.json").params["start"] == "ridge"
+    assert er.load(tmp_path / "a.json").params["start"] == "ridge"
     ok("train", "directrank", "data.txt", "--out", "b.json", "--start", "a.json", "--bags", 0, cwd=tmp_path)
-    ours = xr.DirectRank(bags=0).fit(xr.read(tmp_path / "data.txt"), start=xr.load(tmp_path / "a.json"))
-    np.testing.assert_array_equal(xr.load(tmp_path / "b.json").scorer.weights, ours.weights_)
+    ours = er.DirectRank(bags=0).fit(er.read(tmp_path / "data.txt"), start=er.load(tmp_path / "a.json"))
+    np.testing.assert_array_equal(er.load(tmp_path / "b.json").scorer.weights, ours.weights_)
     for wrong in ("rigde", "nowhere.json"):
         said = f"--start '{wrong}' is neither a model file nor one of auto, softmax, ridge"
         refused(2, said, "train", "directrank", "data.txt", "--out", "c.json", "--start", wrong, cwd=tmp_path)

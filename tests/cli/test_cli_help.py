@@ -13,7 +13,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank.cli import app, compare as compare_command
 from exactrank.cli.completion import complete_measure, complete_methods, complete_ranker
 from exactrank.cli.examples import EXAMPLES, examples_of
@@ -113,7 +113,7 @@ def folder(tmp_path_factory):
         X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
         X[:, 0] += y
         qid = np.repeat(np.arange(12), 5) + 100 * number
-        xr.write(xr.RankingData.from_arrays(X, y, qid=qid, docid=[f"d{i}" for i in range(60)]), place / f"{name}.txt")
+        er.write(er.RankingData.from_arrays(X, y, qid=qid, docid=[f"d{i}" for i in range(60)]), place / f"{name}.txt")
     pairs = "".join(f"{q},d{5 * q},d{5 * q + 1}\n" for q in range(12))
     (place / "judgments.csv").write_text(f"query_id,better,worse\n{pairs}")
     grades = {(q, d): int(rng.integers(0, 3)) for q in range(12) for d in range(8)}

@@ -16,7 +16,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support import pipes
 from exactrank.cli import app
 
@@ -98,9 +98,9 @@ def files(tmp_path_factory):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 3)).astype(np.float32), rng.integers(0, 3, 24)
     docs = [f"d{i}" for i in range(24)]
-    data = xr.RankingData.from_arrays(X, y, qid=np.repeat(np.arange(4), 6), docid=docs)
+    data = er.RankingData.from_arrays(X, y, qid=np.repeat(np.arange(4), 6), docid=docs)
     for suffix in ("txt", "csv", "xr", "parquet"):
-        xr.write(data, folder / f"data.{suffix}")
+        er.write(data, folder / f"data.{suffix}")
     (folder / "scores").write_text("".join(f"{i}\n" for i in range(24)))
     (folder / "qrels").write_text("".join(f"{i // 6} 0 d{i} {y[i]}\n" for i in range(24)))
     for run, score in (("run", X[:, 0]), ("run2", X[:, 1])):
@@ -111,8 +111,8 @@ def files(tmp_path_factory):
     (folder / "log.csv").write_text("\n".join(["query_id,doc_id,rank,clicked,session_id", *rows, ""]))
     (folder / "pairs.csv").write_text("query_id,better,worse\n0,d1,d2\n3,d20,d19\n")
     (folder / "model").write_text("[1, 2, 3]")
-    runs = xr.systems_from_runs(folder / "qrels", [folder / "run", folder / "run2"])
-    xr.fuse(runs, folds=0, bootstrap=0).save(folder / "fusion")
+    runs = er.systems_from_runs(folder / "qrels", [folder / "run", folder / "run2"])
+    er.fuse(runs, folds=0, bootstrap=0).save(folder / "fusion")
     made = {
         "LOG.csv": "log.csv",
         "PAIRS.csv": "pairs.csv",

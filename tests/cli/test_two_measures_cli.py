@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank.cli import app
 from exactrank.cli.train import _no_worse
 from exactrank.measures.goal import parse_goal
@@ -37,10 +37,10 @@ def shop(tmp_path_factory):
     X = rng.normal(size=(240, 3)).round(3)
     y = np.clip(np.round(X[:, 0] + rng.normal(size=240)), 0, 3)
     revenue = np.exp(X[:, 2] - 0.3 * X[:, 0]).round(2)
-    data = xr.RankingData.from_arrays(
+    data = er.RankingData.from_arrays(
         X, y, group=[12] * 20, docid=[f"d{i}" for i in range(240)], feature_names=["a", "b", "c"], kept={"revenue": revenue}
     )
-    xr.write(data, folder / "shop.csv")
+    er.write(data, folder / "shop.csv")
     query = np.repeat(np.arange(20), 12)
     (folder / "shop.qrels").write_text("".join(f"{q} 0 d{i} {y[i]:g}\n" for i, q in enumerate(query)))
     for name in "abc":
@@ -56,13 +56,13 @@ def test_training_shows_each_constraint(shop, tmp_path):
         "train", "directrank", shop / "shop.csv", *KEEP, "-m", GOAL, "--valid", shop / "shop.csv", "--out", tmp_path / "m.json"
     ).output
     assert "revenue@2 >= 3" in told
-    value = xr.load(tmp_path / "m.json").training["constraints"]
+    value = er.load(tmp_path / "m.json").training["constraints"]
     for part in ("value", "valid"):
         assert f"{value[part]['revenue@2 >= 3']:.4f}" in told
 
 
 def test_a_checkpoint_that_keeps_the_constraints_takes_the_place_of_a_better_one_that_does_not(shop):
-    model, goal = xr.load(shop / "model.json"), parse_goal(GOAL)
+    model, goal = er.load(shop / "model.json"), parse_goal(GOAL)
 
     def reaching(value, revenue, valid=None):
         return replace(model, training={"value": value, "valid": valid, "constraints": {"value": {"revenue@2 >= 3": revenue}}})
@@ -90,8 +90,8 @@ def test_a_goal_that_cannot_be_leaves_nothing(shop, tmp_path, method, goal, said
 
 
 def test_evaluation_shows_all_measures_of_a_goal(shop):
-    data, model = xr.read(shop / "shop.csv", columns=xr.Columns(keep=("revenue",))), xr.load(shop / "model.json")
-    theirs = xr.evaluate(["nDCG@3", "revenue@2"], data, model.predict(data)).means
+    data, model = er.read(shop / "shop.csv", columns=er.data.Columns(keep=("revenue",))), er.load(shop / "model.json")
+    theirs = er.evaluate(["nDCG@3", "revenue@2"], data, model.predict(data)).means
     one = printed("evaluate", shop / "shop.csv", shop / "model.json", *KEEP, "-m", GOAL)["measures"]
     assert {name: found["mean"] for name, found in one.items()} == pytest.approx(theirs)
     (shop / "b.txt").write_text("".join(f"{value}\n" for value in data.ungrouped(data.feature("b"))))
@@ -101,7 +101,7 @@ def test_evaluation_shows_all_measures_of_a_goal(shop):
 
 def test_a_model_of_a_goal_is_used_as_any_other(shop, tmp_path):
     model = shop / "model.json"
-    assert "trained by DirectRank on nDCG@3 subject to revenue@2 >= 3 of 20 queries" in repr(xr.load(model))
+    assert "trained by DirectRank on nDCG@3 subject to revenue@2 >= 3 of 20 queries" in repr(er.load(model))
     assert len(printed("predict", model, shop / "shop.csv", *KEEP)["scores"]) == 240
     assert "| revenue@2 >= 3, on training data |" in command("card", model).stdout
     checked = printed("export", model, "--to", "python", "--check", shop / "shop.csv", *KEEP, "--out", tmp_path / "model.py")
@@ -117,7 +117,7 @@ def test_fusing_under_a_constraint(shop, tmp_path):
     systems = ("--system", "a", "--system", "c", "--folds", "0", "--bootstrap", "0")
     result = command("fuse", shop / "shop.csv", *KEEP, *systems, "-m", GOAL, "--save", tmp_path / "f.json")
     assert result.exit_code == 0, result.output
-    ((name, value),) = xr.load(tmp_path / "f.json").constraints.items()
+    ((name, value),) = er.load(tmp_path / "f.json").constraints.items()
     assert f"{name} holds: {value:.4f}." in " ".join(result.stdout.split())
     refused = command("fuse", shop / "shop.csv", *KEEP, *systems, "-m", "nDCG@3 subject to revenue@2 >= 99")
     assert refused.exit_code == 2
@@ -142,7 +142,7 @@ def test_info_shows_kept_columns_and_pairs(shop, tmp_path):
 
 @pytest.mark.parametrize("kind", ["systems", "runs", "model"])
 def test_the_front_on_the_command_line_is_that_of_python(shop, tmp_path, kind):
-    data = xr.read(shop / "shop.csv", columns=xr.Columns(keep=("revenue",)))
+    data = er.read(shop / "shop.csv", columns=er.data.Columns(keep=("revenue",)))
     how = {
         "systems": (shop / "shop.csv", *KEEP, *BOTH, "--system", "a", "--system", "c"),
         "runs": (shop / "shop.qrels", "-m", "nDCG@3", "-m", "P@2", "--run", shop / "a.run", "--run", f"c={shop / 'c.run'}"),
@@ -150,9 +150,9 @@ def test_the_front_on_the_command_line_is_that_of_python(shop, tmp_path, kind):
     }[kind]
     ours = printed("pareto", *how)
     if kind == "model":
-        theirs = xr.pareto(xr.load(shop / "model.json"), data, ["nDCG@3", "revenue@2"], points=2)
+        theirs = er.pareto(er.load(shop / "model.json"), data, ["nDCG@3", "revenue@2"], points=2)
     else:
-        theirs = xr.pareto(["a", "c"], data, ["nDCG@3", "revenue@2" if kind == "systems" else "P@2"])
+        theirs = er.pareto(["a", "c"], data, ["nDCG@3", "revenue@2" if kind == "systems" else "P@2"])
     assert ours["complete"] == theirs.complete == (kind != "model")
     assert [list(point["values"].values()) for point in ours["points"]] == pytest.approx(theirs.values)
     told = command("pareto", *how, "--save", tmp_path / "front.csv")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.clicks import position_based
 from exactrank.clicks.propensities import read_propensities
 from exactrank.clicks.reading_down import cascade, dbn
@@ -23,16 +23,16 @@ ARRAYS = ("query", "document", "rank", "clicked", "session", "weight")
 MEASURE = "DCG(gain='linear')@5"
 
 
-def log_of(rows: list[twin.Row]) -> xr.Clicks:
+def log_of(rows: list[twin.Row]) -> er.clicks.Clicks:
     query, document, rank, clicked, session, weight = zip(*rows, strict=True)
-    return xr.Clicks.from_arrays(query, document, rank, clicked, session=session, weight=weight)
+    return er.clicks.Clicks.from_arrays(query, document, rank, clicked, session=session, weight=weight)
 
 
 def frame_of(rows: list[twin.Row]):
     return pd.DataFrame(rows, columns=["query_id", "doc_id", "rank", "clicked", "session_id", "weight"])
 
 
-def same(ours: xr.Clicks, theirs: xr.Clicks) -> bool:
+def same(ours: er.clicks.Clicks, theirs: er.clicks.Clicks) -> bool:
     ids = all(getattr(ours, name).tolist() == getattr(theirs, name).tolist() for name in ("queries", "documents", "sessions"))
     return ids and all(np.array_equal(getattr(ours, name), getattr(theirs, name)) for name in ARRAYS)
 
@@ -52,13 +52,13 @@ def rows_of_pages(draw, weighted: bool = True) -> list[twin.Row]:
 
 
 @pytest.fixture(scope="module")
-def data() -> xr.RankingData:
+def data() -> er.RankingData:
     return CubicPolynomial(features=6, documents=12, document_ids=True).data(40)
 
 
 @pytest.fixture(scope="module")
-def simulated(data) -> "xr.clicks.simulate.Simulated":
-    return xr.simulate_clicks(data, sessions=250, seed=3)
+def simulated(data) -> "er.clicks.simulate.Simulated":
+    return er.clicks.simulate_clicks(data, sessions=250, seed=3)
 
 
 # ---- the log
@@ -68,7 +68,7 @@ def simulated(data) -> "xr.clicks.simulate.Simulated":
 def test_rows_in_any_order_from_anywhere_are_the_same_log(rows, random):
     shuffled = random.sample(rows, len(rows))
     assert same(log_of(rows), log_of(shuffled))
-    assert same(log_of(rows), xr.read_clicks(frame_of(shuffled)))
+    assert same(log_of(rows), er.clicks.read_clicks(frame_of(shuffled)))
 
 
 @given(rows_of_pages())
@@ -91,29 +91,29 @@ def test_files_hold_the_log(simulated, tmp_path, name):
         frame.to_parquet(path, row_group_size=700)
     else:
         frame.to_csv(path, index=False, sep="\t" if "tsv" in name else ",")
-    assert same(xr.read_clicks(path), xr.read_clicks(frame))
+    assert same(er.clicks.read_clicks(path), er.clicks.read_clicks(frame))
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_a_written_log_reads_back(simulated, tmp_path, suffix):
-    xr.write_clicks(simulated.clicks, tmp_path / f"log{suffix}")
-    assert same(xr.read_clicks(tmp_path / f"log{suffix}"), simulated.clicks)
-    with pytest.raises(xr.OutputExistsError):
-        xr.write_clicks(simulated.clicks, tmp_path / f"log{suffix}")
+    er.clicks.write_clicks(simulated.clicks, tmp_path / f"log{suffix}")
+    assert same(er.clicks.read_clicks(tmp_path / f"log{suffix}"), simulated.clicks)
+    with pytest.raises(er.errors.OutputExistsError):
+        er.clicks.write_clicks(simulated.clicks, tmp_path / f"log{suffix}")
 
 
 def test_polars_arrow_and_categories(simulated):
     polars = pytest.importorskip("polars", reason="one kind of frame")
     frame = simulated.clicks.take(np.arange(1000)).to_frame()
-    expected = xr.read_clicks(frame)
-    assert same(xr.read_clicks(polars.from_pandas(frame)), expected)
-    assert same(xr.read_clicks(frame.astype({"query_id": "category", "doc_id": "category"})), expected)
-    assert same(xr.read_clicks(frame.assign(clicked=frame.clicked.astype(bool), query_id=frame.query_id.astype(int))), expected)
+    expected = er.clicks.read_clicks(frame)
+    assert same(er.clicks.read_clicks(polars.from_pandas(frame)), expected)
+    assert same(er.clicks.read_clicks(frame.astype({"query_id": "category", "doc_id": "category"})), expected)
+    assert same(er.clicks.read_clicks(frame.assign(clicked=frame.clicked.astype(bool), query_id=frame.query_id.astype(int))), expected)
 
 
 def test_columns_of_other_names_and_time():
     frame = pd.DataFrame({"q": [1, 1], "d": ["a", "b"], "pos": [1, 2], "hit": [0, 1], "at": pd.to_datetime(["2026-01-02", "2026-01-01"])})
-    log = xr.read_clicks(frame, columns=xr.ClickColumns("q", "d", "pos", "hit", time="at"))
+    log = er.clicks.read_clicks(frame, columns=er.clicks.ClickColumns("q", "d", "pos", "hit", time="at"))
     summary = log.describe()
     assert (summary.queries, summary.documents, summary.sessions, summary.clicks) == (1, 2, None, 1.0)
     assert str(summary.first).startswith("2026-01-01")
@@ -137,28 +137,28 @@ def test_bad_rows_are_named(column, value, says):
     frame.loc[2, column] = value
     if column != "clicked" or value != "yes":
         frame = frame.infer_objects()
-    with pytest.raises(xr.DataError, match=says):
-        xr.read_clicks(frame)
+    with pytest.raises(er.errors.DataError, match=says):
+        er.clicks.read_clicks(frame)
 
 
 def test_bad_logs_are_refused(tmp_path):
     frame = frame_of([("a", "x", 1, 0, "s", 1.0)])
-    with pytest.raises(xr.DataError, match=r"has no column 'rank' for the rank; it has 'query_id', 'doc_id', .*--rank-column"):
-        xr.read_clicks(frame.drop(columns="rank"))
-    with pytest.raises(xr.DataError, match=r"has no column 'visit' for the session id"):
-        xr.read_clicks(frame, columns=xr.ClickColumns(session="visit"))
-    with pytest.raises(xr.DataError, match=r"holds no impressions"):
-        xr.read_clicks(frame.head(0))
-    with pytest.raises(xr.DataError, match=r"no impressions"):
-        xr.Clicks.from_arrays([], [], [], [])
-    with pytest.raises(xr.DataError, match=r"clicked has shape \(1,\)"):
-        xr.Clicks.from_arrays([1, 1], [1, 2], [1, 2], [0])
+    with pytest.raises(er.errors.DataError, match=r"has no column 'rank' for the rank; it has 'query_id', 'doc_id', .*--rank-column"):
+        er.clicks.read_clicks(frame.drop(columns="rank"))
+    with pytest.raises(er.errors.DataError, match=r"has no column 'visit' for the session id"):
+        er.clicks.read_clicks(frame, columns=er.clicks.ClickColumns(session="visit"))
+    with pytest.raises(er.errors.DataError, match=r"holds no impressions"):
+        er.clicks.read_clicks(frame.head(0))
+    with pytest.raises(er.errors.DataError, match=r"no impressions"):
+        er.clicks.Clicks.from_arrays([], [], [], [])
+    with pytest.raises(er.errors.DataError, match=r"clicked has shape \(1,\)"):
+        er.clicks.Clicks.from_arrays([1, 1], [1, 2], [1, 2], [0])
     (tmp_path / "log.csv").write_text("query_id,doc_id,rank,clicked\na,x,first,0\n")
-    with pytest.raises(xr.DataError, match=r"log.csv: column 'rank': .*'first'"):
-        xr.read_clicks(tmp_path / "log.csv")
+    with pytest.raises(er.errors.DataError, match=r"log.csv: column 'rank': .*'first'"):
+        er.clicks.read_clicks(tmp_path / "log.csv")
     (tmp_path / "log.bin").write_text("nothing")
-    with pytest.raises(xr.DataError, match=r"ends neither in .csv nor in .tsv"):
-        xr.read_clicks(tmp_path / "log.bin")
+    with pytest.raises(er.errors.DataError, match=r"ends neither in .csv nor in .tsv"):
+        er.clicks.read_clicks(tmp_path / "log.bin")
 
 
 # ---- propensities
@@ -167,7 +167,7 @@ def test_bad_logs_are_refused(tmp_path):
 def clicks_of(propensity, seed):
     """100,000 impressions of a position-based model."""
     data = CubicPolynomial(features=6, documents=12, grades=2, document_ids=True).data(40)
-    return xr.simulate_clicks(data, sessions=250, seed=seed, propensity=propensity)
+    return er.clicks.simulate_clicks(data, sessions=250, seed=seed, propensity=propensity)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -205,7 +205,7 @@ def test_what_is_in_doubt_is_shrunk_towards_a_power_and_nothing_else():
 
 @pytest.mark.parametrize("method", ["cascade", "dbn"])
 def test_the_cascade_is_recovered(data, method):
-    simulated = xr.simulate_clicks(data, "cascade", sessions=250)
+    simulated = er.clicks.simulate_clicks(data, "cascade", sessions=250)
     found = simulated.clicks.propensities(method, bootstrap=0)
     assert np.abs(found.value - simulated.propensities.value).max() < 0.02
 
@@ -224,7 +224,7 @@ def told_apart(rows):
     log = log_of(rows)
     try:
         seen = position_based.comparable_cells(log.cells)
-    except xr.DataError:
+    except er.errors.DataError:
         return None
     names = [(log.queries[q], log.documents[d]) for q, d in zip(log.cells.query, log.cells.document, strict=True)]
     used = sorted({names[p] for p in log.cells.pair[seen.which]}, key=names.index)
@@ -278,27 +278,27 @@ def test_intervals_hold_the_truth_and_the_seed_repeats_them(simulated):
 
 
 def test_a_log_without_sessions_draws_queries(simulated):
-    log = xr.read_clicks(simulated.clicks.to_frame().drop(columns="session_id"))
+    log = er.clicks.read_clicks(simulated.clicks.to_frame().drop(columns="session_id"))
     assert log.propensities("harvest", bootstrap=5).drawn == "queries"
-    with pytest.raises(xr.IncompatibleError, match="needs a column of sessions"):
+    with pytest.raises(er.errors.IncompatibleError, match="needs a column of sessions"):
         log.propensities("dbn")
 
 
 def test_what_identifies_nothing_is_refused(simulated):
     def propensities(*rows, **settings):
         query, document, rank, clicked = zip(*rows, strict=True)
-        return xr.Clicks.from_arrays(query, document, rank, clicked, session=[1] * len(rows)).propensities("em", **settings)
+        return er.clicks.Clicks.from_arrays(query, document, rank, clicked, session=[1] * len(rows)).propensities("em", **settings)
 
-    with pytest.raises(xr.DataError, match="every document was seen at one rank only"):
+    with pytest.raises(er.errors.DataError, match="every document was seen at one rank only"):
         propensities((1, "a", 1, 1), (1, "b", 2, 0), (1, "b", 2, 1), bootstrap=0)
-    with pytest.raises(xr.DataError, match=r"rank 2 has no click, .*clicks.take\(clicks.rank < 2\)"):
+    with pytest.raises(er.errors.DataError, match=r"rank 2 has no click, .*clicks.take\(clicks.rank < 2\)"):
         propensities((1, "a", 1, 1), (1, "a", 2, 0), bootstrap=0)
     apart = [(1, d, k, c) for d, ranks in (("a", (1, 2)), ("b", (3, 4))) for k in ranks for c in (0, 1)]
-    with pytest.raises(xr.DataError, match=r"at rank 1 .*and at rank 3, so their propensities cannot be compared"):
+    with pytest.raises(er.errors.DataError, match=r"at rank 1 .*and at rank 3, so their propensities cannot be compared"):
         propensities(*apart, bootstrap=0)
-    with pytest.raises(xr.DataError, match="the log has only one session, so sessions cannot be resampled; give bootstrap=0"):
+    with pytest.raises(er.errors.DataError, match="the log has only one session, so sessions cannot be resampled; give bootstrap=0"):
         propensities((1, "a", 1, 1), (1, "a", 2, 1))
-    with pytest.raises(xr.DataError, match=r"of the pages have several clicks, .*use dbn"):
+    with pytest.raises(er.errors.DataError, match=r"of the pages have several clicks, .*use dbn"):
         simulated.clicks.propensities("cascade")
 
 
@@ -307,9 +307,9 @@ def test_given_numbers(simulated, tmp_path):
     assert log.propensities("1/k").value.tolist() == log.propensities([1 / k for k in range(1, 11)]).value.tolist()
     assert np.allclose(log.propensities("1/k^0.5").value, 1 / np.sqrt(np.arange(1, 11)))
     for bad, says in (([1, 0], "rank 2 is 0"), ([1.5], "rank 1 is 1.5"), ({0: 1.0}, "from 1"), ("1/q", "is not a known method")):
-        with pytest.raises(xr.DataError, match=says):
+        with pytest.raises(er.errors.DataError, match=says):
             log.propensities(bad)
-    with pytest.raises(xr.DataError, match=r"no propensity of rank \d+, only of ranks 1 to 2"):
+    with pytest.raises(er.errors.DataError, match=r"no propensity of rank \d+, only of ranks 1 to 2"):
         log.to_data(log.to_frame(), [1.0, 0.5])
     (tmp_path / "curve.csv").write_text("rank,propensity\n1,1\n2,0.25\n")
     (tmp_path / "curve.json").write_text(json.dumps(log.propensities([1.0, 0.25]).to_json()))
@@ -317,7 +317,7 @@ def test_given_numbers(simulated, tmp_path):
         assert read_propensities(tmp_path / name).value.tolist() == [1.0, 0.25]
     (tmp_path / "bad.csv").write_text("k,p\n1,1\n")
     with pytest.raises(
-        xr.DataError, match=r"bad.csv does not hold a propensity for each rank; give CSV with the columns rank and propensity"
+        er.errors.DataError, match=r"bad.csv does not hold a propensity for each rank; give CSV with the columns rank and propensity"
     ):
         read_propensities(tmp_path / "bad.csv")
 
@@ -353,8 +353,8 @@ def test_propensity_one_gives_click_rates_to_the_bit(simulated, data):
     expected = (frame["sum"] / frame["count"]).loc[ones.docid.tolist()].to_numpy()
     assert np.array_equal(ones.y, expected)
     scores = np.arange(ones.n_documents, dtype=float)
-    plain = xr.RankingData.from_arrays(ones.X, expected, qid=np.repeat(ones.qid, ones.sizes), query_weight=ones.query_weight)
-    assert xr.evaluate([MEASURE], ones, scores).means == xr.evaluate([MEASURE], plain, scores).means
+    plain = er.RankingData.from_arrays(ones.X, expected, qid=np.repeat(ones.qid, ones.sizes), query_weight=ones.query_weight)
+    assert er.evaluate([MEASURE], ones, scores).means == er.evaluate([MEASURE], plain, scores).means
 
 
 @given(rows_of_pages(weighted=False), st.data())
@@ -373,12 +373,12 @@ def test_the_estimate_is_unbiased(data):
     few = data.take_queries(np.arange(10))
     estimates, naive = [], []
 
-    def value(graded: xr.RankingData) -> float:
-        return xr.evaluate([MEASURE], graded, few.X[:, 0]).means[MEASURE]
+    def value(graded: er.RankingData) -> float:
+        return er.evaluate([MEASURE], graded, few.X[:, 0]).means[MEASURE]
 
     for seed in range(30):
-        made = xr.simulate_clicks(few, sessions=60, shown=12, seed=seed)
-        truth = value(xr.RankingData.from_arrays(None, made.relevance, group=few.sizes))
+        made = er.clicks.simulate_clicks(few, sessions=60, shown=12, seed=seed)
+        truth = value(er.RankingData.from_arrays(None, made.relevance, group=few.sizes))
         for found, propensity in ((estimates, made.propensities), (naive, np.ones(12))):
             found.append(value(made.clicks.to_data(few, propensity, clip=0.0)) - truth)
     error = np.std(estimates, ddof=1) / np.sqrt(len(estimates))
@@ -389,7 +389,7 @@ def test_the_estimate_is_unbiased(data):
 def test_features_from_anywhere(simulated, data, tmp_path):
     log, expected = simulated.clicks, simulated.clicks.to_data(data, "1/k")
     for name in ("features.xr", "features.parquet", "features.csv"):
-        xr.write(data, tmp_path / name)
+        er.write(data, tmp_path / name)
         found = log.to_data(tmp_path / name, "1/k")
         assert found.docid.tolist() == expected.docid.tolist()
         assert np.array_equal(found.X, expected.X)
@@ -400,36 +400,36 @@ def test_features_from_anywhere(simulated, data, tmp_path):
 
 def test_bad_features_are_refused(simulated, data):
     log = simulated.clicks
-    with pytest.raises(xr.DataError, match=r"documents of the log have no features: '1-1' of query '1', .*unknown='drop'"):
+    with pytest.raises(er.errors.DataError, match=r"documents of the log have no features: '1-1' of query '1', .*unknown='drop'"):
         log.to_data(data.take_queries(np.arange(1, 40)), "1/k")
     with pytest.warns(LeftOutWarning, match=r"left out: .* documents of the log have no features"):
         assert log.to_data(data.take_queries(np.arange(1, 40)), "1/k", unknown="drop").n_queries == 39
-    with pytest.raises(xr.DataError, match="more than once"):
+    with pytest.raises(er.errors.DataError, match="more than once"):
         log.to_data(pd.concat([data.to_frame()] * 2), "1/k")
-    with pytest.raises(xr.DataError, match="no document ids"):
+    with pytest.raises(er.errors.DataError, match="no document ids"):
         log.to_data(data.to_frame().drop(columns="doc_id"), "1/k")
-    with pytest.raises(xr.DataError, match="clip must be from 0 to 1, got 2"):
+    with pytest.raises(er.errors.DataError, match="clip must be from 0 to 1, got 2"):
         log.to_data(data, "1/k", clip=2)
 
 
 def test_methods_take_grades_of_any_size(simulated, data):
     train = simulated.clicks.to_data(data, "1/k")
     for ranker in (
-        xr.DirectRank(measure=MEASURE, max_iter=2, bags=0),
-        xr.LambdaMART(measure=MEASURE, trees=5, bags=0),
-        xr.Blend(measure=MEASURE, members="ridge,lambdamart(trees=3)", bags=3),
+        er.DirectRank(measure=MEASURE, max_iter=2, bags=0),
+        er.LambdaMART(measure=MEASURE, trees=5, bags=0),
+        er.Blend(measure=MEASURE, members="ridge,lambdamart(trees=3)", bags=3),
     ):
         assert np.isfinite(ranker.fit(train).score(train))
-    fused = xr.fuse(train, systems=train.feature_names[:2], measure=MEASURE, bootstrap=0, folds=0)
+    fused = er.fuse(train, systems=train.feature_names[:2], measure=MEASURE, bootstrap=0, folds=0)
     assert np.isfinite(fused.value)
-    assert fused.value == pytest.approx(xr.evaluate(MEASURE, train, fused.predict(train)).means[MEASURE])
+    assert fused.value == pytest.approx(er.evaluate(MEASURE, train, fused.predict(train)).means[MEASURE])
 
 
 def test_clicks_are_compared_by_their_weights(simulated, data):
     log = simulated.clicks.to_frame()
     some = log[(log["query_id"].astype(str).str[-1] > "4") | (log["rank"] < 9)]  # fewer impressions of some queries
-    train = xr.read_clicks(some).to_data(data, "1/k", unknown="drop")
-    found = xr.compare(train, ["ridge", "directrank(max_iter=1, bags=0)"], MEASURE, folds=3, workers=1, threads=1)
+    train = er.clicks.read_clicks(some).to_data(data, "1/k", unknown="drop")
+    found = er.compare(train, ["ridge", "directrank(max_iter=1, bags=0)"], MEASURE, folds=3, workers=1, threads=1)
     weight = dict(zip(map(str, train.qid.tolist()), train.query_weight.tolist(), strict=True))
     assert len(set(weight.values())) > 1
     (summary,) = found.datasets
@@ -446,8 +446,10 @@ def test_kept_columns_stay_with_their_documents_and_pairs_come_later(simulated, 
     prices = dict(zip(zip(np.repeat(rich.qid, rich.sizes), rich.docid, strict=True), rich.kept["price"], strict=True))
     ids = zip(np.repeat(found.qid, found.sizes), found.docid, strict=True)
     assert found.kept["price"].tolist() == [prices[each] for each in ids]
-    judged = xr.with_pairs(data, {"query_id": [data.qid[0]], "better": [data.docid[0]], "worse": [data.docid[1]]})
-    with pytest.raises(xr.DataError, match=r"the features have 1 pairs; give pairs to what to_data returns, with xr.with_pairs"):
+    judged = er.pairs.with_pairs(data, {"query_id": [data.qid[0]], "better": [data.docid[0]], "worse": [data.docid[1]]})
+    with pytest.raises(
+        er.errors.DataError, match=r"the features have 1 pairs; give pairs to what to_data returns, with er.pairs.with_pairs"
+    ):
         simulated.clicks.to_data(judged, "1/k")
 
 
@@ -456,11 +458,11 @@ def test_kept_columns_stay_with_their_documents_and_pairs_come_later(simulated, 
 
 def test_simulated_clicks_repeat_and_refuse_nonsense(data):
     few = data.take_queries([0, 1])
-    assert same(xr.simulate_clicks(few, seed=1).clicks, xr.simulate_clicks(few, seed=1).clicks)
-    assert not same(xr.simulate_clicks(few, seed=1).clicks, xr.simulate_clicks(few, seed=2).clicks)
-    with pytest.raises(xr.DataError, match="'random' is not a click model"):
-        xr.simulate_clicks(few, "random")
-    with pytest.raises(xr.SettingError, match="sessions must be at least 1, got 0"):
-        xr.simulate_clicks(few, sessions=0)
-    with pytest.raises(xr.DataError, match="no document ids"):
-        xr.simulate_clicks(CubicPolynomial(features=3, documents=4).data(2))
+    assert same(er.clicks.simulate_clicks(few, seed=1).clicks, er.clicks.simulate_clicks(few, seed=1).clicks)
+    assert not same(er.clicks.simulate_clicks(few, seed=1).clicks, er.clicks.simulate_clicks(few, seed=2).clicks)
+    with pytest.raises(er.errors.DataError, match="'random' is not a click model"):
+        er.clicks.simulate_clicks(few, "random")
+    with pytest.raises(er.errors.SettingError, match="sessions must be at least 1, got 0"):
+        er.clicks.simulate_clicks(few, sessions=0)
+    with pytest.raises(er.errors.DataError, match="no document ids"):
+        er.clicks.simulate_clicks(CubicPolynomial(features=3, documents=4).data(2))

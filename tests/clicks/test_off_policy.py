@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank.cli import app
 from exactrank.clicks.off_policy import ESTIMATORS, linear_measures
 from exactrank.data.synthetic import CubicPolynomial
@@ -21,13 +21,13 @@ THETA = {1: 1.0, 2: 0.5, 3: 0.3, 4: 0.25}
 DOCUMENTS = [(query, document) for query in "ab" for document in "vwxyz"]
 
 
-def log_of(rows: list[rows_twin.Row]) -> xr.Clicks:
+def log_of(rows: list[rows_twin.Row]) -> er.clicks.Clicks:
     query, document, rank, clicked, session, weight = zip(*rows, strict=True)
-    return xr.Clicks.from_arrays(query, document, rank, clicked, session=session, weight=weight)
+    return er.clicks.Clicks.from_arrays(query, document, rank, clicked, session=session, weight=weight)
 
 
-def documents(order=DOCUMENTS) -> xr.RankingData:
-    return xr.RankingData.from_arrays(None, np.zeros(len(order)), qid=[q for q, _ in order], docid=[d for _, d in order])
+def documents(order=DOCUMENTS) -> er.RankingData:
+    return er.RankingData.from_arrays(None, np.zeros(len(order)), qid=[q for q, _ in order], docid=[d for _, d in order])
 
 
 @st.composite
@@ -46,13 +46,13 @@ scores_of = st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=10, max_siz
 
 
 @pytest.fixture(scope="module")
-def data() -> xr.RankingData:
+def data() -> er.RankingData:
     return CubicPolynomial(features=6, documents=12, document_ids=True).data(10)
 
 
 @pytest.fixture(scope="module")
 def simulated(data):
-    return xr.simulate_clicks(data, sessions=50, seed=3)
+    return er.clicks.simulate_clicks(data, sessions=50, seed=3)
 
 
 # ---- the estimates
@@ -62,7 +62,7 @@ def simulated(data):
 @given(logs(), scores_of, scores_of, st.sampled_from(ESTIMATORS), st.sampled_from([0.0, 0.4, 1.0]), st.permutations(DOCUMENTS))
 def test_estimates_are_those_of_the_definitions(rows, scores, model, estimator, clip, order):
     baseline = {"baseline": model} if estimator == "doubly-robust" else {}
-    ours = xr.evaluate(MEASURE, documents(order), scores, clicks=log_of(rows), propensity=THETA, estimator=estimator, clip=clip, **baseline)
+    ours = er.evaluate(MEASURE, documents(order), scores, clicks=log_of(rows), propensity=THETA, estimator=estimator, clip=clip, **baseline)
     by_document = (dict(zip(order, values, strict=True)) for values in (scores, model))
     ranked, relevance = by_document
     assert np.isclose(ours.means[MEASURE], twin.estimate(rows, ranked, THETA, estimator, clip, relevance, 3), rtol=1e-12)
@@ -74,7 +74,7 @@ def test_a_duplicated_impression_is_a_weight_of_two(rows, scores, estimator, dra
     again = drawn.draw(st.lists(st.sampled_from(rows), unique=True))
     weighted = log_of([(*row[:5], 2.0) if row in again else row for row in rows])
     ours, theirs = (
-        xr.evaluate(MEASURE, documents(), scores, clicks=log, propensity=THETA, estimator=estimator, clip=0.4)
+        er.evaluate(MEASURE, documents(), scores, clicks=log, propensity=THETA, estimator=estimator, clip=0.4)
         for log in (weighted, log_of([*rows, *again]))
     )
     assert np.array_equal(ours.per_query, theirs.per_query)
@@ -89,7 +89,7 @@ def test_a_duplicated_impression_is_a_weight_of_two(rows, scores, estimator, dra
 def test_snips_stays_when_all_propensities_are_scaled(rows, scores, scale):
     log, scaled = log_of(rows), {rank: value * scale for rank, value in THETA.items()}
     ours, theirs = (
-        xr.evaluate(MEASURE, documents(), scores, clicks=log, propensity=theta, estimator="snips", clip=0) for theta in (THETA, scaled)
+        er.evaluate(MEASURE, documents(), scores, clicks=log, propensity=theta, estimator="snips", clip=0) for theta in (THETA, scaled)
     )
     assert np.isclose(ours.means[MEASURE], theirs.means[MEASURE], rtol=1e-12)
     assert np.allclose(ours.intervals[MEASURE], theirs.intervals[MEASURE], rtol=1e-9)
@@ -101,9 +101,9 @@ def test_propensity_one_is_plain_evaluation_to_the_bit(simulated, data):
     measures = [MEASURE, "DCG(gain='linear', discount='letor', ties='docid')"]
     rates = log.to_data(data, np.ones(10))
     assert rates.docid.tolist() == data.docid.tolist()  # all were shown
-    plain = xr.evaluate(measures, rates, scores)
+    plain = er.evaluate(measures, rates, scores)
     for estimator in ("ips", "doubly-robust"):
-        ours = xr.evaluate(measures, data, scores, clicks=log, propensity=np.ones(10), estimator=estimator)
+        ours = er.evaluate(measures, data, scores, clicks=log, propensity=np.ones(10), estimator=estimator)
         assert np.array_equal(ours.per_query, plain.per_query)
         assert ours.means == plain.means
         assert ours.intervals == plain.intervals
@@ -114,17 +114,17 @@ def test_propensity_one_is_plain_evaluation_to_the_bit(simulated, data):
 
 def test_effective_sample_size_and_clipping(simulated, data):
     log = simulated.clicks
-    few = xr.evaluate(MEASURE, data, data.y, clicks=log, propensity="1/k", clip=0.25)
+    few = er.evaluate(MEASURE, data, data.y, clicks=log, propensity="1/k", clip=0.25)
     theta = np.maximum(1 / log.rank[log.clicked], 0.25)
     assert np.isclose(few.effective_sample_size, np.sum(1 / theta) ** 2 / np.sum(1 / theta**2))
     assert np.isclose(few.clipped, np.mean(log.rank[log.clicked] > 4))
-    every = xr.evaluate(MEASURE, data, data.y, clicks=log, propensity="1/k", clip=1.0)
+    every = er.evaluate(MEASURE, data, data.y, clicks=log, propensity="1/k", clip=1.0)
     assert every.effective_sample_size == every.clicks
 
 
 def test_what_was_never_shown_is_told():
     rows = [("a", "v", 1, 1, "1", 1.0), ("b", "v", 1, 1, "2", 1.0)]
-    found = xr.evaluate("DCG(gain='linear')@1", documents(), [2, 1, 1, 1, 1, 1, 1, 1, 1, 2], clicks=log_of(rows), propensity=[1.0])
+    found = er.evaluate("DCG(gain='linear')@1", documents(), [2, 1, 1, 1, 1, 1, 1, 1, 1, 2], clicks=log_of(rows), propensity=[1.0])
     assert found.unseen == {"DCG(gain='linear')@1": 0.5}
     assert found.per_query.tolist() == [[1.0, 0.0]]
 
@@ -136,14 +136,14 @@ def deviations(data, estimates, seeds=24) -> dict[str, tuple[float, float]]:
     """Of each of ``estimates``, settings by name, in simulations: the mean difference from the truth, and its standard error."""
     found: dict[str, list[float]] = {name: [] for name in estimates}
     for seed in range(seeds):
-        made = xr.simulate_clicks(data, sessions=60, shown=12, seed=seed)
-        truth = xr.RankingData.from_arrays(None, made.relevance, group=data.sizes)
+        made = er.clicks.simulate_clicks(data, sessions=60, shown=12, seed=seed)
+        truth = er.RankingData.from_arrays(None, made.relevance, group=data.sizes)
         for name, own in estimates.items():
             model = {"baseline": own["model"](made.relevance)} if "model" in own else {}
             scores, clip = data.X[:, 0], own.get("clip", 0.0)
             log = made.clicks.take(made.clicks.rank <= own.get("shown", 12))
-            ours = xr.evaluate(MEASURE, data, scores, clicks=log, propensity="1/k", estimator=own["estimator"], clip=clip, **model)
-            expected = xr.evaluate(MEASURE, truth, scores).means[MEASURE]
+            ours = er.evaluate(MEASURE, data, scores, clicks=log, propensity="1/k", estimator=own["estimator"], clip=clip, **model)
+            expected = er.evaluate(MEASURE, truth, scores).means[MEASURE]
             mass = np.mean(np.add.reduceat(made.relevance, data.indptr[:-1])) if own["estimator"] == "snips" else 1.0
             found[name].append(ours.means[MEASURE] - expected / mass)
     return {name: (float(np.mean(each)), float(np.std(each, ddof=1) / np.sqrt(seeds))) for name, each in found.items()}
@@ -177,12 +177,12 @@ def test_estimates_are_unbiased_where_they_should_be(data):
 def test_the_gain_over_another_ranker(simulated, data):
     log = simulated.clicks
     for estimator in ESTIMATORS:
-        good, bad = (xr.evaluate(MEASURE, data, scores, clicks=log, propensity="1/k", estimator=estimator) for scores in (data.y, -data.y))
+        good, bad = (er.evaluate(MEASURE, data, scores, clicks=log, propensity="1/k", estimator=estimator) for scores in (data.y, -data.y))
         gain = good.gain_over(bad)
         assert np.isclose(gain.means[MEASURE], good.means[MEASURE] - bad.means[MEASURE])
         assert gain.intervals[MEASURE][0] > 0
-    with pytest.raises(xr.IncompatibleError, match="evaluate both alike"):
-        good.gain_over(xr.evaluate(MEASURE, data, data.y, clicks=log, propensity="1/k"))
+    with pytest.raises(er.errors.IncompatibleError, match="evaluate both alike"):
+        good.gain_over(er.evaluate(MEASURE, data, data.y, clicks=log, propensity="1/k"))
 
 
 # ---- measures
@@ -199,8 +199,8 @@ OTHERS += ["DCG(gain='linear', empty='skip')", "DCG(gain='linear', ties='pessimi
 )
 def test_linear_measures_add_up(measure, one, other, scores):
     def value(grades):
-        data = xr.RankingData.from_arrays(None, grades, group=[6])
-        return xr.evaluate(measure, data, scores[:6]).means[measure]
+        data = er.RankingData.from_arrays(None, grades, group=[6])
+        return er.evaluate(measure, data, scores[:6]).means[measure]
 
     assert parse_measure(measure).is_linear
     assert np.isclose(value(np.array(one) + 2 * np.array(other)), value(one) + 2 * value(other))
@@ -208,8 +208,8 @@ def test_linear_measures_add_up(measure, one, other, scores):
 
 @pytest.mark.parametrize("measure", OTHERS)
 def test_other_measures_are_refused(measure, simulated, data):
-    with pytest.raises(xr.MeasureError, match=r"is not linear in the grades.*use DCG\(gain='linear'\)@10"):
-        xr.evaluate(measure, data, data.y, clicks=simulated.clicks, propensity="1/k")
+    with pytest.raises(er.errors.MeasureError, match=r"is not linear in the grades.*use DCG\(gain='linear'\)@10"):
+        er.evaluate(measure, data, data.y, clicks=simulated.clicks, propensity="1/k")
 
 
 def test_linear_measures_are_found_by_what_they_are():
@@ -223,7 +223,7 @@ def test_bad_settings_are_refused(simulated, data):
     log = simulated.clicks
 
     def evaluate(**settings):
-        return xr.evaluate(MEASURE, data, data.y, **{"clicks": log, "propensity": "1/k"} | settings)
+        return er.evaluate(MEASURE, data, data.y, **{"clicks": log, "propensity": "1/k"} | settings)
 
     for settings_, says in (
         ({"propensity": None}, r"needs propensities; give propensity=clicks.propensities\(\)"),
@@ -239,25 +239,25 @@ def test_bad_settings_are_refused(simulated, data):
         ({"clicks": log.take(log.query == 0)}, "from one query only"),
         ({"propensity": [1.0]}, "no propensity of rank"),
     ):
-        with pytest.raises(xr.DataError, match=says):
+        with pytest.raises(er.errors.DataError, match=says):
             evaluate(**settings_)
 
 
 def test_bad_logs_are_refused(simulated, data):
-    one = xr.Clicks.from_arrays(["a", "b"], ["v", "v"], [1, 1], [1, 1], session=[1, 1])
-    with pytest.raises(xr.DataError, match=r"from one session only, .*give a larger log"):
-        xr.evaluate(MEASURE, documents(), np.arange(10), clicks=one, propensity="1/k")
-    with pytest.raises(xr.DataError, match="no query of the log is in the data"):
-        xr.evaluate(MEASURE, documents(), np.arange(10), clicks=simulated.clicks, propensity="1/k")
-    odd = xr.Clicks.from_arrays(["a", "b", "c"], ["v", "unheard-of", "v"], [1, 1, 1], [1, 1, 1])  # query c is not asked for
-    with pytest.raises(xr.DataError, match="1 of 2 documents of the log have no features: 'unheard-of' of query 'b'"):
-        xr.evaluate(MEASURE, documents(), np.arange(10), clicks=odd, propensity="1/k")
+    one = er.clicks.Clicks.from_arrays(["a", "b"], ["v", "v"], [1, 1], [1, 1], session=[1, 1])
+    with pytest.raises(er.errors.DataError, match=r"from one session only, .*give a larger log"):
+        er.evaluate(MEASURE, documents(), np.arange(10), clicks=one, propensity="1/k")
+    with pytest.raises(er.errors.DataError, match="no query of the log is in the data"):
+        er.evaluate(MEASURE, documents(), np.arange(10), clicks=simulated.clicks, propensity="1/k")
+    odd = er.clicks.Clicks.from_arrays(["a", "b", "c"], ["v", "unheard-of", "v"], [1, 1, 1], [1, 1, 1])  # query c is not asked for
+    with pytest.raises(er.errors.DataError, match="1 of 2 documents of the log have no features: 'unheard-of' of query 'b'"):
+        er.evaluate(MEASURE, documents(), np.arange(10), clicks=odd, propensity="1/k")
     with pytest.warns(LeftOutWarning, match="unheard-of"):
-        found = xr.evaluate(MEASURE, documents(), np.arange(10), clicks=odd, propensity="1/k", unknown="drop")
+        found = er.evaluate(MEASURE, documents(), np.arange(10), clicks=odd, propensity="1/k", unknown="drop")
     assert (found.clicks, found.effective_sample_size) == (1, 1)
-    with pytest.raises(xr.DataError, match="no document ids"):
-        without = xr.RankingData.from_arrays(None, [0, 1], qid=["a", "b"])
-        xr.evaluate(MEASURE, without, [1, 2], clicks=odd, propensity="1/k")
+    with pytest.raises(er.errors.DataError, match="no document ids"):
+        without = er.RankingData.from_arrays(None, [0, 1], qid=["a", "b"])
+        er.evaluate(MEASURE, without, [1, 2], clicks=odd, propensity="1/k")
 
 
 # ---- the command
@@ -266,8 +266,8 @@ def test_bad_logs_are_refused(simulated, data):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, data, simulated):
     made = tmp_path_factory.mktemp("clicks")
-    xr.write(data, made / "data.csv")
-    xr.write_clicks(simulated.clicks, made / "log.csv")
+    er.write(data, made / "data.csv")
+    er.clicks.write_clicks(simulated.clicks, made / "log.csv")
     for name, scores in (("live", data.X[:, 0]), ("new", data.y)):
         (made / name).write_text("".join(f"{score!r}\n" for score in scores.tolist()))
     return made
@@ -280,7 +280,7 @@ def run(folder, *arguments):
 
 def test_the_command_estimates_as_python_does(folder, data, simulated):
     settings_ = {"clicks": simulated.clicks, "propensity": "1/k", "estimator": "snips", "clip": 0.2, "seed": 3}
-    live, new = (xr.evaluate(MEASURE, data, scores, **settings_) for scores in (data.X[:, 0], data.y))
+    live, new = (er.evaluate(MEASURE, data, scores, **settings_) for scores in (data.X[:, 0], data.y))
     words = ["--clicks", "log.csv", "--propensity", "1/k", "--estimator", "snips", "--clip", "0.2", "--seed", "3", "-m", MEASURE]
     found = json.loads(run(folder, "live", "new", *words, "--json", "--per-query").stdout)
     assert (found["estimator"], found["clipped"]) == ("snips", new.clipped)
@@ -297,7 +297,7 @@ def test_the_command_estimates_as_python_does(folder, data, simulated):
 
 def test_the_command_needs_no_measure_and_takes_a_feature(folder, data, simulated):
     found = json.loads(run(folder, "--feature", "2", "--clicks", "log.csv", "--propensity", "1/k", "--json").stdout)
-    expected = xr.evaluate("DCG(gain='linear')@10", data, data.X[:, 1], clicks=simulated.clicks, propensity="1/k")
+    expected = er.evaluate("DCG(gain='linear')@10", data, data.X[:, 1], clicks=simulated.clicks, propensity="1/k")
     assert found["rankings"]["2"]["DCG(gain='linear')@10"]["mean"] == expected.means["DCG(gain='linear')@10"]
 
 
@@ -323,7 +323,7 @@ def test_the_command_refuses_nonsense(folder, words, says):
 @given(scores_of, scores_of, st.integers(1, 7), st.integers(0, 5))
 def test_a_draft_takes_the_best_that_is_left(a, b, depth, seed):
     a = [-np.inf if score == 0.0 else score for score in a]
-    data, pages = documents(), xr.interleave(documents(), a, b, pages=2, depth=depth, seed=seed)
+    data, pages = documents(), er.clicks.interleave(documents(), a, b, pages=2, depth=depth, seed=seed)
     best = {}
     for q, first in (("a", 0), ("b", 5)):
         for team, scores in (("a", a), ("b", b)):
@@ -350,33 +350,33 @@ def test_pages_are_won_by_clicks(rows, random):
     frame = dict(zip(("session_id", "query_id", "doc_id"), zip(*keys, strict=True), strict=True)) | {"team": [team[key] for key in keys]}
     a, b, ties = twin.wins(rows, team)
     if a + b == 0:
-        with pytest.raises(xr.DataError, match="pages was won"):
-            xr.preference(log_of(rows), frame)
+        with pytest.raises(er.errors.DataError, match="pages was won"):
+            er.clicks.preference(log_of(rows), frame)
         return
-    found = xr.preference(log_of(rows), frame)
+    found = er.clicks.preference(log_of(rows), frame)
     assert (found.a_wins, found.b_wins, found.ties) == (a, b, ties)
     assert np.isclose(found.a_rate, (a + ties / 2) / (a + b + ties))
     assert found.interval[0] <= found.a_rate <= found.interval[1]
 
 
-def clicked_on(data, pages, seed=0) -> xr.Clicks:
+def clicked_on(data, pages, seed=0) -> er.clicks.Clicks:
     attractive = (0.1 + 0.8 * data.y / data.y.max())[pages.row]
     clicked = np.random.default_rng(seed).random(len(pages.row)) < attractive / pages.rank
-    return xr.Clicks.from_arrays(pages.query, pages.document, pages.rank, clicked, session=pages.session)
+    return er.clicks.Clicks.from_arrays(pages.query, pages.document, pages.rank, clicked, session=pages.session)
 
 
 def test_users_prefer_the_better_ranker_and_none_of_equals(data):
     equal = []
     for seed in range(10):
-        pages = xr.interleave(data, data.y, data.y, pages=20, seed=seed)
-        equal.append(xr.preference(clicked_on(data, pages, seed), pages).p)
+        pages = er.clicks.interleave(data, data.y, data.y, pages=20, seed=seed)
+        equal.append(er.clicks.preference(clicked_on(data, pages, seed), pages).p)
     assert np.mean(np.array(equal) < 0.05) <= 0.2
-    pages = xr.interleave(data, data.y, data.X[:, 0], pages=20)
-    found, swapped = xr.preference(clicked_on(data, pages), pages), xr.interleave(data, data.X[:, 0], data.y, pages=20)
+    pages = er.clicks.interleave(data, data.y, data.X[:, 0], pages=20)
+    found, swapped = er.clicks.preference(clicked_on(data, pages), pages), er.clicks.interleave(data, data.X[:, 0], data.y, pages=20)
     assert found.interval[0] > 0.5
     assert found.p < 0.01
     assert str(found).startswith(f"a wins {found.a_wins}")
-    assert xr.preference(clicked_on(data, swapped), swapped).interval[1] < 0.5
+    assert er.clicks.preference(clicked_on(data, swapped), swapped).interval[1] < 0.5
 
 
 def test_bad_interleaving_is_refused(data):
@@ -385,20 +385,20 @@ def test_bad_interleaving_is_refused(data):
         ({"depth": 0}, "depth must"),
         ({"seed": -1}, "seed must be at least 0"),
     ):
-        with pytest.raises(xr.SettingError, match=says):
-            xr.interleave(data, data.y, data.y, **settings_)
-    with pytest.raises(xr.DataError, match="score of row 0 is nan"):
-        xr.interleave(data, np.full(data.n_documents, np.nan), data.y)
-    with pytest.raises(xr.DataError, match="b has shape"):
-        xr.interleave(data, data.y, [1.0])
-    pages = xr.interleave(data, data.y, data.X[:, 0])
+        with pytest.raises(er.errors.SettingError, match=says):
+            er.clicks.interleave(data, data.y, data.y, **settings_)
+    with pytest.raises(er.errors.DataError, match="score of row 0 is nan"):
+        er.clicks.interleave(data, np.full(data.n_documents, np.nan), data.y)
+    with pytest.raises(er.errors.DataError, match="b has shape"):
+        er.clicks.interleave(data, data.y, [1.0])
+    pages = er.clicks.interleave(data, data.y, data.X[:, 0])
     log = clicked_on(data, pages)
     frame = dict(pages._columns())
-    with pytest.raises(xr.DataError, match="have no team, such as document"):
-        xr.preference(log, {name: values[:5] for name, values in frame.items()})
-    with pytest.raises(xr.DataError, match=r"team\[0\] is 'c'; a team is 'a' or 'b'"):
-        xr.preference(log, frame | {"team": np.full(len(pages.row), "c")})
-    with pytest.raises(xr.DataError, match="teams need the columns session_id, query_id, doc_id and team"):
-        xr.preference(log, {"team": frame["team"]})
-    with pytest.raises(xr.DataError, match="the log has no sessions"):
-        xr.preference(xr.Clicks.from_arrays([1], [1], [1], [1]), frame)
+    with pytest.raises(er.errors.DataError, match="have no team, such as document"):
+        er.clicks.preference(log, {name: values[:5] for name, values in frame.items()})
+    with pytest.raises(er.errors.DataError, match=r"team\[0\] is 'c'; a team is 'a' or 'b'"):
+        er.clicks.preference(log, frame | {"team": np.full(len(pages.row), "c")})
+    with pytest.raises(er.errors.DataError, match="teams need the columns session_id, query_id, doc_id and team"):
+        er.clicks.preference(log, {"team": frame["team"]})
+    with pytest.raises(er.errors.DataError, match="the log has no sessions"):
+        er.clicks.preference(er.clicks.Clicks.from_arrays([1], [1], [1], [1]), frame)

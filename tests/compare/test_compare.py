@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank.cli import app
 from exactrank.compare import tracking
 from exactrank.compare.comparison import Comparison, read_comparison
@@ -52,20 +52,20 @@ def data():
 @pytest.fixture(scope="module")
 def text(data, tmp_path_factory):
     path = tmp_path_factory.mktemp("compare") / "web.txt"
-    xr.write(data, path)
+    er.write(data, path)
     return path
 
 
 @pytest.fixture(scope="module")
 def untuned(data):
-    return xr.compare({"web": data}, ["ridge"], folds=3)
+    return er.compare({"web": data}, ["ridge"], folds=3)
 
 
 @pytest.fixture(scope="module")
 def tuned(data, tmp_path_factory):
     """A comparison with trials, and its folder, which is not to be changed."""
     out = tmp_path_factory.mktemp("tuned") / "out"
-    return xr.compare(data, TUNED, "nDCG@3", folds=3, trials=3, workers=1, threads=2, out=out), out
+    return er.compare(data, TUNED, "nDCG@3", folds=3, trials=3, workers=1, threads=2, out=out), out
 
 
 def command(*arguments):
@@ -105,8 +105,8 @@ def without_features(part, *, features=True, read=CachedPart.read):
 
 def test_what_the_caller_checks_and_says_of_data_needs_no_features(tmp_path, monkeypatch):
     """Copies of X are for the processes that fit; one here per part would be as many as there are folds, three times over."""
-    data = xr.RankingData.from_arrays(np.arange(120.0).reshape(40, 3), np.arange(40) % 3, group=[4] * 10)
-    fold = xr.Fold("given", data.take_queries(range(4)), data.take_queries(range(4, 7)), data.take_queries(range(7, 10)))
+    data = er.RankingData.from_arrays(np.arange(120.0).reshape(40, 3), np.arange(40) % 3, group=[4] * 10)
+    fold = er.Fold("given", data.take_queries(range(4)), data.take_queries(range(4, 7)), data.take_queries(range(7, 10)))
     for divided in (dealt("web", data, 5, 0, tmp_path), given_divisions("web", [fold], tmp_path)):
         whole = [(each.train.read().n_documents, each.valid.read().n_documents, each.test.read().n_documents) for each in divided.divisions]
         with monkeypatch.context() as patched:
@@ -122,10 +122,10 @@ def test_what_the_caller_checks_and_says_of_data_needs_no_features(tmp_path, mon
 @settings(max_examples=15)
 @given(queries=st.integers(3, 20), folds=st.integers(3, 6), seed=st.integers(0, 5))
 def test_each_query_is_tested_once_and_never_in_two_parts(queries, folds, seed, tmp_path_factory):
-    data = xr.RankingData.from_arrays(np.arange(2.0 * queries)[:, None], [0, 1] * queries, qid=np.repeat(np.arange(queries), 2) + 7)
+    data = er.RankingData.from_arrays(np.arange(2.0 * queries)[:, None], [0, 1] * queries, qid=np.repeat(np.arange(queries), 2) + 7)
     scratch = tmp_path_factory.mktemp("parts")
     if queries < folds:
-        with pytest.raises(xr.DataError, match=rf"{queries} queries, fewer than the {folds} folds"):
+        with pytest.raises(er.errors.DataError, match=rf"{queries} queries, fewer than the {folds} folds"):
             dealt("web", data, folds, seed, scratch)
         return
     divided = dealt("web", data, folds, seed, scratch)
@@ -141,7 +141,7 @@ def test_each_query_is_tested_once_and_never_in_two_parts(queries, folds, seed, 
 def test_rows_of_parts_are_those_of_the_file(tmp_path):
     rng = np.random.default_rng(0)
     qid = rng.integers(0, 6, 40)  # not grouped
-    data = xr.RankingData.from_arrays(np.arange(40.0)[:, None], np.arange(40) % 3, qid=qid)
+    data = er.RankingData.from_arrays(np.arange(40.0)[:, None], np.arange(40) % 3, qid=qid)
     for division in dealt("web", data, 3, 0, tmp_path).divisions:
         for part in (division.train, division.valid, division.test):
             assert part.rows.tolist() == part.read().feature(data.feature_names[0]).tolist()
@@ -150,7 +150,7 @@ def test_rows_of_parts_are_those_of_the_file(tmp_path):
 @pytest.mark.parametrize("kind", [int, str, object])
 def test_query_ids_of_any_type_are_counted_once(kind, tmp_path):
     qid = np.array([f"q{k // 2}" if kind is not int else k // 2 for k in range(12)], dtype=kind)
-    data = xr.RankingData.from_arrays(np.arange(12.0)[:, None], [0, 1] * 6, qid=qid)
+    data = er.RankingData.from_arrays(np.arange(12.0)[:, None], [0, 1] * 6, qid=qid)
     divided = dealt("web", data, 3, 0, tmp_path)
     summary = divided.summary()
     assert (summary.queries, summary.documents, summary.grades) == (6, 12, {"0": 6, "1": 6})
@@ -160,19 +160,19 @@ def test_query_ids_of_any_type_are_counted_once(kind, tmp_path):
 
 def test_folds_that_share_a_query_are_refused(data, tmp_path):
     first, second, third = (data.take_queries(np.arange(8 * k, 8 * k + 8)) for k in range(3))
-    shared = xr.Fold("Fold1", first, second, data.take_queries(np.arange(7, 20)))
-    with pytest.raises(xr.DataError, match="Fold1: query 8 is in the train part and in the test part"):
+    shared = er.Fold("Fold1", first, second, data.take_queries(np.arange(7, 20)))
+    with pytest.raises(er.errors.DataError, match="Fold1: query 8 is in the train part and in the test part"):
         given_divisions("web", [shared], tmp_path).summary()
-    twice = [xr.Fold("Fold1", first, second, third), xr.Fold("Fold2", second, first, third)]
-    with pytest.raises(xr.DataError, match="query 17 is in the test parts of Fold1 and Fold2"):
+    twice = [er.Fold("Fold1", first, second, third), er.Fold("Fold2", second, first, third)]
+    with pytest.raises(er.errors.DataError, match="query 17 is in the test parts of Fold1 and Fold2"):
         given_divisions("web", twice, tmp_path).summary()
 
 
 def test_a_test_part_without_relevant_documents_is_refused(data):
     nothing = replace(data.take_queries(np.arange(16, 24)), y=np.zeros(64))
-    fold = xr.Fold("Fold1", data.take_queries(np.arange(8)), data.take_queries(np.arange(8, 16)), nothing)
-    with pytest.raises(xr.DataError, match="no document of the test part is relevant"):
-        xr.compare(fold, QUICK)
+    fold = er.Fold("Fold1", data.take_queries(np.arange(8)), data.take_queries(np.arange(8, 16)), nothing)
+    with pytest.raises(er.errors.DataError, match="no document of the test part is relevant"):
+        er.compare(fold, QUICK)
 
 
 # Fits and budgets
@@ -188,7 +188,7 @@ def test_the_best_settings_on_validation_queries_are_refitted(tuned):
 
 
 def test_the_measures_are_those_of_evaluate(data, untuned):
-    found = xr.compare(data, ["ridge"], ["nDCG@10", "nDCG@3", "AP", "ndcg@3"], folds=3)
+    found = er.compare(data, ["ridge"], ["nDCG@10", "nDCG@3", "AP", "ndcg@3"], folds=3)
     assert [fit.test["nDCG@3"] for fit in found.fits] == [fit.test["nDCG@3"] for fit in untuned.fits]
     for fit, fold in zip(found.fits, found.datasets[0].folds, strict=True):
         rows = [data.qid.tolist().index(int(q)) for q in fold.test_qid]
@@ -201,14 +201,14 @@ def test_the_measures_are_those_of_evaluate(data, untuned):
 
 
 def test_numbers_do_not_depend_on_the_number_of_workers(data, tuned):
-    two = xr.compare(data, TUNED, "nDCG@3", folds=3, trials=3, workers=2, threads=2)
+    two = er.compare(data, TUNED, "nDCG@3", folds=3, trials=3, workers=2, threads=2)
     for ours, theirs in zip(same_for_good(tuned[0].fits), same_for_good(two.fits), strict=True):
         ours["settings"].pop("threads", None), theirs["settings"].pop("threads", None)
         assert ours == theirs
 
 
 def test_cores_are_shared_out_and_every_fit_has_a_process_of_its_own(data):
-    told = [xr.compare(data, [ODD + "Telling"], folds=3, workers=workers, threads=4, seed=5) for workers in (1, 2)]
+    told = [er.compare(data, [ODD + "Telling"], folds=3, workers=workers, threads=4, seed=5) for workers in (1, 2)]
     for found, each in zip(told, (4, 2), strict=True):
         given = [fit.settings for fit in found.fits]
         assert [(s["threads"], s["omp"], s["seed"]) for s in given] == [(each, str(each), 5)] * 3
@@ -216,14 +216,14 @@ def test_cores_are_shared_out_and_every_fit_has_a_process_of_its_own(data):
 
 
 def test_memory_is_that_of_the_fit(data):
-    found = xr.compare(data, [ODD + "Telling", ODD + "Hungry"], folds=3, workers=1)
+    found = er.compare(data, [ODD + "Telling", ODD + "Hungry"], folds=3, workers=1)
     memory = {fit.method: fit.memory for fit in found.fits}
     assert memory["Hungry"] - memory["Telling"] > 250 << 20
     assert memory["Telling"] > 20 << 20
 
 
 def test_seconds_end_what_takes_longer_but_for_the_first_trial(data):
-    found = xr.compare(data, [ODD + "Slow"], folds=3, seconds=0.2, threads=2)
+    found = er.compare(data, [ODD + "Slow"], folds=3, seconds=0.2, threads=2)
     for fit in found.fits:
         first, *others = fit.trials
         assert first.valid is not None
@@ -246,7 +246,7 @@ def test_budgets_are_kept(trials, seconds, begun):
 
 @given(seed=st.integers(0, 2**31), number=st.integers(0, 50))
 def test_a_trial_is_determined_by_seed_and_number(seed, number):
-    space = xr.LambdaMART.space
+    space = er.LambdaMART.space
     drawn = settings_of_trial(space, seed, number)
     assert drawn == settings_of_trial(space, seed, number)
     assert set(drawn) == (set(space) if number else set())
@@ -265,7 +265,7 @@ def test_the_first_of_equal_trials_is_best():
 
 def test_what_fails_is_told_in_its_row_and_sinks_nothing_else(data, untuned, tmp_path):
     odd = [f"{name}={ODD}{name}" for name in ("Crashing", "Raising", "FailingOnSecondFold", "Printing")]
-    found = xr.compare(data, ["ridge", *odd], folds=3, out=tmp_path / "out")
+    found = er.compare(data, ["ridge", *odd], folds=3, out=tmp_path / "out")
     assert found.complete
     effort = {each.method: each for each in efforts(found, "data")}
     assert effort["Crashing"].failed == "its process was ended by SIGABRT"
@@ -294,13 +294,13 @@ def test_a_fit_whose_time_is_over_is_killed_and_can_be_strictly_judged(text, tmp
 
 
 def test_trials_without_a_value_are_failures_with_a_reason(data):
-    tuned = xr.compare(data, ["ridge", ODD + "Unseen"], ["AP(rel=9, empty='skip')", "nDCG@3"], folds=3, trials=2)
+    tuned = er.compare(data, ["ridge", ODD + "Unseen"], ["AP(rel=9, empty='skip')", "nDCG@3"], folds=3, trials=2)
     failed = {fit.method: fit.failed for fit in tuned.fits}
     assert failed["Unseen"] == "Unseen gives no scores for validation documents, so it cannot be tuned"
     assert "AP" in failed["ridge"]
     assert all(fit.failed == failed[fit.method] for fit in tuned.fits)
     assert "ridge failed" in str(tuned)
-    untuned = xr.compare(data, [ODD + "Unseen"], folds=3)
+    untuned = er.compare(data, [ODD + "Unseen"], folds=3)
     assert not any(fit.failed or fit.valid for fit in untuned.fits)
 
 
@@ -311,7 +311,7 @@ def test_what_cannot_travel_between_processes_is_told(data):
         with lock:
             return pairs.omega
 
-    found = xr.compare(data, ["ridge", xr.LambdaRank(lambdas=forces, max_iter=2)], folds=3)
+    found = er.compare(data, ["ridge", er.LambdaRank(lambdas=forces, max_iter=2)], folds=3)
     failed = {each.method: each.failed for each in efforts(found, "data")}
     assert [bool(reason) for reason in failed.values()] == [False, True]
     assert "cannot be sent to another process (cannot pickle '_thread.lock' object)" in list(failed.values())[1]
@@ -338,8 +338,8 @@ def test_what_cannot_travel_between_processes_is_told(data):
     ],
 )
 def test_bad_input_is_refused_before_any_fit(data, said, wrong, tmp_path):
-    with pytest.raises((xr.DataError, xr.MeasureError), match=said):
-        xr.compare(**({"data": data, "methods": QUICK, "measures": "nDCG@3", "out": tmp_path / "out"} | wrong))
+    with pytest.raises((er.errors.DataError, er.errors.MeasureError), match=said):
+        er.compare(**({"data": data, "methods": QUICK, "measures": "nDCG@3", "out": tmp_path / "out"} | wrong))
     assert not list(tmp_path.glob("out/fits/*"))
 
 
@@ -350,7 +350,7 @@ def odd_data(data, grade=None, **more):
     y = data.y.copy()
     if grade is not None:
         y[0] = grade
-    return xr.RankingData.from_arrays(data.X, y, **({"group": data.sizes} | more))
+    return er.RankingData.from_arrays(data.X, y, **({"group": data.sizes} | more))
 
 
 def test_odd_data_is_compared_and_reported(data, tmp_path):
@@ -361,7 +361,7 @@ def test_odd_data_is_compared_and_reported(data, tmp_path):
         "large": odd_data(data, 2.0**52),
         "long": odd_data(data, qid=np.repeat([f"{'q' * 10_000}{q}" for q in range(24)], 8), group=None),
     }
-    found = xr.compare(sets, ["ridge", "a\udcffb=ridge(l2=9.0)"], ["nDCG@3", "AP(rel=9, empty='skip')"], folds=3, out=tmp_path / "out")
+    found = er.compare(sets, ["ridge", "a\udcffb=ridge(l2=9.0)"], ["nDCG@3", "AP(rel=9, empty='skip')"], folds=3, out=tmp_path / "out")
     assert not any(fit.failed for fit in found.fits)
     again = read_comparison(tmp_path / "out")
     assert to_record(again) == to_record(found)
@@ -371,7 +371,7 @@ def test_odd_data_is_compared_and_reported(data, tmp_path):
 
 
 def test_grades_that_no_ranker_trains_on_are_told_and_sink_nothing_else(data, tmp_path):
-    found = xr.compare(odd_data(data, 1e308), ["ridge"], "nDCG@3", folds=3, out=tmp_path / "out")
+    found = er.compare(odd_data(data, 1e308), ["ridge"], "nDCG@3", folds=3, out=tmp_path / "out")
     failed = [fit.failed for fit in found.fits]
     assert found.complete
     assert "grade of row 0 is 1e+308; training takes grades of at most 2^53" in failed[0]
@@ -406,9 +406,9 @@ def test_what_is_there_is_not_done_again_and_comes_to_the_same(data, tuned, tmp_
     for path, damage in zip(gone, cycle((None, b"", b"{}", b"[" * 10_000)), strict=False):
         path.unlink() if damage is None else path.write_bytes(damage)
     before = {path: path.stat().st_mtime_ns for path in files if path not in gone}
-    with pytest.raises(xr.OutputExistsError, match="--resume"):
-        xr.compare(data, **how)
-    again = xr.compare(data, **how, resume=True)
+    with pytest.raises(er.errors.OutputExistsError, match="--resume"):
+        er.compare(data, **how)
+    again = er.compare(data, **how, resume=True)
     assert same_for_good(again.fits) == same_for_good(whole.fits)
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert sorted((tmp_path / "out" / "fits").glob("*.json")) == files
@@ -423,32 +423,32 @@ def test_resuming_takes_up_what_still_holds_and_no_more(data, tuned, tmp_path):
         return {path.name for path in (tmp_path / "out" / "fits").glob("*Signed*.trial*")}
 
     first = trials()
-    xr.compare(**how, trials=4, resume=True)
+    er.compare(**how, trials=4, resume=True)
     assert len(first) == 9
     assert first < trials()
     assert len(trials()) == 12
-    xr.compare(**how, trials=2, force=True)
+    er.compare(**how, trials=2, force=True)
     assert trials() < first
     assert len(trials()) == 6
 
 
 def test_another_seed_is_another_fit_on_the_same_folds(data, tmp_path):
-    fold = xr.Fold("Fold1", *(data.take_queries(np.arange(8 * k, 8 * k + 8)) for k in range(3)))
+    fold = er.Fold("Fold1", *(data.take_queries(np.arange(8 * k, 8 * k + 8)) for k in range(3)))
     for seed in (0, 1):
-        found = xr.compare(fold, [ODD + "Telling"], out=tmp_path / "out", resume=True, seed=seed)
+        found = er.compare(fold, [ODD + "Telling"], out=tmp_path / "out", resume=True, seed=seed)
         assert [fit.settings["seed"] for fit in found.fits] == [seed]
 
 
 def test_beginning_again_deletes_what_a_comparison_left_and_nothing_else(data, tmp_path):
     out = tmp_path / "out"
-    xr.compare(data, QUICK, folds=3, out=out)
+    er.compare(data, QUICK, folds=3, out=out)
     (out / "comparison.json").unlink()  # as after a kill: what is left must be known by the results
     others = [out / "mine.txt", out / "models" / "data.Fold1.ridge.mine", out / "fits" / "mine.json", tmp_path / "outside.json"]
     for path in others:
         path.write_text("mine")
     result = next((out / "fits").glob("data.Fold1.ridge.final.*.json"))
     result.write_text(result.read_text().replace('"models": ["', '"models": ["../../outside.json", "'))
-    xr.compare(data, ["ridge"], folds=3, out=out, force=True)
+    er.compare(data, ["ridge"], folds=3, out=out, force=True)
     assert all(path.read_text() == "mine" for path in others)
     models = {f"data.Fold{k}.ridge.json" for k in (1, 2, 3)}
     assert {path.name for path in (out / "models").iterdir()} == models | {"data.Fold1.ridge.mine"}
@@ -461,9 +461,9 @@ def test_failures_are_tried_again_when_resumed(data, tmp_path, monkeypatch):
     module.write_text(source.format("Raising"))
     monkeypatch.syspath_prepend(tmp_path)
     how = {"data": data, "methods": ["ridge", "m=mended_later:Mended"], "folds": 3, "out": tmp_path / "out"}
-    assert [fit.failed != "" for fit in xr.compare(**how).fits] == [False, True] * 3
+    assert [fit.failed != "" for fit in er.compare(**how).fits] == [False, True] * 3
     module.write_text(source.format("Printing"))
-    assert not any(fit.failed for fit in xr.compare(**how, resume=True).fits)
+    assert not any(fit.failed for fit in er.compare(**how, resume=True).fits)
 
 
 @contextmanager
@@ -590,7 +590,7 @@ def test_differences_without_the_baseline_are_from_the_first_method_with_values(
     first, second, _ = (method.name for method in comparison.methods)
     assert [(pair.first, pair.second) for pair in differences(failed, "data-1", "AP")] == [(second, first)]
     assert differences(with_failure(failed, first), "data-1", "AP") == ()
-    with pytest.raises(xr.DataError, match="no method is called 'bm25'; the methods are lambdamart"):
+    with pytest.raises(er.errors.DataError, match="no method is called 'bm25'; the methods are lambdamart"):
         differences(comparison, "data-1", "AP", "bm25")
 
 
@@ -622,7 +622,7 @@ def test_winning_numbers_count_wins_over_data_sets():
 
 def test_compare_from_files_to_a_report(text, tmp_path):
     scores = tmp_path / "first.txt"
-    scores.write_text("\n".join(map(str, xr.read(text).X[:, 0])))
+    scores.write_text("\n".join(map(str, er.read(text).X[:, 0])))
     out = tmp_path / "out"
     arguments = [
         "compare",
@@ -644,7 +644,7 @@ def test_compare_from_files_to_a_report(text, tmp_path):
     assert {path.name for path in out.iterdir()} == {
         "comparison.json", "fits", "models", "report.html", "results.csv", "tables.md", "tables.tex",
     }  # fmt: skip
-    assert xr.load(out / "models" / "web.Fold1.ridge.json").ranker == "Ridge"
+    assert er.load(out / "models" / "web.Fold1.ridge.json").ranker == "Ridge"
     found = json.loads(ok(*arguments, "--resume", "--json"))
     assert found["baseline"] == "ridge"
     refused("--resume", *arguments)
@@ -656,7 +656,7 @@ def test_compare_takes_folds_and_given_parts(data, tmp_path):
         folder = tmp_path / "letor" / f"Fold{k + 1}"
         folder.mkdir(parents=True)
         for name, part in zip(("train", "vali", "test"), parts[k:] + parts[:k], strict=True):
-            xr.write(part, folder / f"{name}.txt")
+            er.write(part, folder / f"{name}.txt")
     first = tmp_path / "letor" / "Fold1"
     both = json.loads(ok("compare", tmp_path / "letor", first, "--methods", "ridge", "--out", tmp_path / "a", "--json"))
     assert [each["name"] for each in both["datasets"]] == ["letor", "Fold1"]
@@ -697,7 +697,7 @@ def test_tune_finds_settings_and_writes_the_model(text, tmp_path):
     found = json.loads(ok("tune", "rankcosine(max_iter=5)", text, "--out", out, "--trials", 4, "--folds", 3, "-m", "nDCG@3", "--json"))
     assert len(found["trials"]) == 4
     assert found["value"] == max(trial["value"] for trial in found["trials"])
-    model = xr.load(out)
+    model = er.load(out)
     assert model.ranker == "RankCosine"
     assert model.params["max_iter"] == 5
     assert {name: model.params[name] for name in found["settings"]} == found["settings"]
@@ -708,20 +708,20 @@ def test_tune_finds_settings_and_writes_the_model(text, tmp_path):
 
 def test_tune_by_given_validation_data_is_the_best_of_its_trials(data):
     train, valid = data.take_queries(np.arange(16)), data.take_queries(np.arange(16, 24))
-    found = xr.tune("ridge", train, "nDCG@3", valid=valid, trials=5)
+    found = er.tune("ridge", train, "nDCG@3", valid=valid, trials=5)
     for trial in found.trials:
-        alone = xr.Ridge(measure="nDCG@3", **trial.settings).fit(train, valid=valid)
+        alone = er.Ridge(measure="nDCG@3", **trial.settings).fit(train, valid=valid)
         assert trial.valid == pytest.approx(alone.score(valid), abs=1e-12)
     assert found.best.valid == max(trial.valid for trial in found.trials)
     assert found.ranker.score(valid) == pytest.approx(found.best.valid, abs=1e-12)
-    assert xr.tune("ridge", train, "nDCG@3", valid=valid, trials=1).trials[0].valid == found.trials[0].valid
+    assert er.tune("ridge", train, "nDCG@3", valid=valid, trials=1).trials[0].valid == found.trials[0].valid
 
 
 def test_tune_by_folds_takes_the_mean_over_queries_it_has_not_seen(data):
-    found = xr.tune("ridge", data, "nDCG@3", folds=3, trials=2)
+    found = er.tune("ridge", data, "nDCG@3", folds=3, trials=2)
     part = deal_folds(data.n_queries, 3, seed=0)
     for trial in found.trials:
-        ranker = xr.Ridge(measure="nDCG@3", **trial.settings)
+        ranker = er.Ridge(measure="nDCG@3", **trial.settings)
         parts = [(data.take_queries(part != k), data.take_queries(part == k)) for k in range(3)]
         judged = [ranker.fit(seen, valid=unseen).score(unseen) for seen, unseen in parts]
         assert trial.valid == pytest.approx(np.mean(judged), abs=1e-12)
@@ -729,11 +729,11 @@ def test_tune_by_folds_takes_the_mean_over_queries_it_has_not_seen(data):
 
 
 CROSS_FITTED = {
-    "ridge(bags=4, l2=1e-06)": lambda: xr.Ridge("nDCG@3", bags=4, l2=1e-6, threads=1),
-    "mart(bags=3, bagging='cross-fit', trees=20, min_documents=1)": lambda: xr.MART(
+    "ridge(bags=4, l2=1e-06)": lambda: er.Ridge("nDCG@3", bags=4, l2=1e-6, threads=1),
+    "mart(bags=3, bagging='cross-fit', trees=20, min_documents=1)": lambda: er.MART(
         "nDCG@3", bags=3, bagging="cross-fit", trees=20, min_documents=1, threads=1
     ),
-    "blend(members='ridge(l2=1e-06), mart(trees=20, min_documents=1)', bags=3)": lambda: xr.Blend(
+    "blend(members='ridge(l2=1e-06), mart(trees=20, min_documents=1)', bags=3)": lambda: er.Blend(
         "nDCG@3", members="ridge(l2=1e-06), mart(trees=20, min_documents=1)", bags=3, threads=1
     ),
 }
@@ -743,7 +743,7 @@ CROSS_FITTED = {
 def chance():
     """Grades that nothing explains, so that a model is only right about queries that it has learned from."""
     rng = np.random.default_rng(0)
-    whole = xr.RankingData.from_arrays(rng.normal(size=(360, 24)), rng.integers(0, 3, 360), group=[9] * 40)
+    whole = er.RankingData.from_arrays(rng.normal(size=(360, 24)), rng.integers(0, 3, 360), group=[9] * 40)
     return Fold("chance", *(whole.take_queries(part) for part in (np.arange(20), np.arange(20, 30), np.arange(30, 40))))
 
 
@@ -751,9 +751,9 @@ def chance():
 def test_cross_fitted_methods_are_judged_by_models_that_have_not_seen_the_query(chance, method):
     """In the column of a comparison, and in its slice; the ranker itself has learned from the validation queries."""
     alone = CROSS_FITTED[method]().fit(chance.train, valid=chance.valid)
-    unseen, seen = xr.evaluate("nDCG@3", chance.valid, alone.valid_oof_)["nDCG@3"].mean, alone.score(chance.valid)
+    unseen, seen = er.evaluate("nDCG@3", chance.valid, alone.valid_oof_)["nDCG@3"].mean, alone.score(chance.valid)
     assert unseen < seen - 0.15
-    fit = xr.compare(chance, [method], "nDCG@3", workers=1, threads=1).fits[0]
+    fit = er.compare(chance, [method], "nDCG@3", workers=1, threads=1).fits[0]
     assert fit.valid["nDCG@3"] == pytest.approx(unseen, abs=1e-12)
     assert fit.train["nDCG@3"] == pytest.approx(alone.score(chance.train), abs=1e-12)
     assert np.nanmean(fit.test["nDCG@3"]) == pytest.approx(alone.score(chance.test), abs=1e-12)
@@ -764,18 +764,18 @@ def test_cross_fitted_methods_are_judged_by_models_that_have_not_seen_the_query(
 
 def test_trials_judge_cross_fitted_methods_out_of_fold(chance):
     method, alone = list(CROSS_FITTED.items())[1]
-    tuned = xr.tune(method, chance.train, "nDCG@3", valid=chance.valid, trials=1, threads=1)
+    tuned = er.tune(method, chance.train, "nDCG@3", valid=chance.valid, trials=1, threads=1)
     np.testing.assert_array_equal(tuned.ranker.valid_oof_, alone().fit(chance.train, valid=chance.valid).valid_oof_)
-    assert tuned.best.valid == pytest.approx(xr.evaluate("nDCG@3", chance.valid, tuned.ranker.valid_oof_)["nDCG@3"].mean, abs=1e-12)
+    assert tuned.best.valid == pytest.approx(er.evaluate("nDCG@3", chance.valid, tuned.ranker.valid_oof_)["nDCG@3"].mean, abs=1e-12)
     assert tuned.best.valid < tuned.ranker.score(chance.valid) - 0.15
 
 
 def test_trials_by_folds_judge_cross_fitted_methods_out_of_fold(chance):
-    trial = xr.tune("mart(bags=3, bagging='cross-fit', trees=20, min_documents=1)", chance.train, "nDCG@3", folds=2, trials=1).best
+    trial = er.tune("mart(bags=3, bagging='cross-fit', trees=20, min_documents=1)", chance.train, "nDCG@3", folds=2, trials=1).best
     part = deal_folds(chance.train.n_queries, 2, seed=0)
     parts = [(chance.train.take_queries(part != k), chance.train.take_queries(part == k)) for k in range(2)]
-    rankers = [xr.MART("nDCG@3", bags=3, bagging="cross-fit", trees=20, min_documents=1).fit(seen, valid=own) for seen, own in parts]
-    unseen = [xr.evaluate("nDCG@3", own, one.valid_oof_)["nDCG@3"].mean for one, (_, own) in zip(rankers, parts, strict=True)]
+    rankers = [er.MART("nDCG@3", bags=3, bagging="cross-fit", trees=20, min_documents=1).fit(seen, valid=own) for seen, own in parts]
+    unseen = [er.evaluate("nDCG@3", own, one.valid_oof_)["nDCG@3"].mean for one, (_, own) in zip(rankers, parts, strict=True)]
     assert trial.valid == pytest.approx(np.mean(unseen), abs=1e-12)
     assert trial.valid < np.mean([one.score(own) for one, (_, own) in zip(rankers, parts, strict=True)]) - 0.15
 
@@ -882,8 +882,8 @@ def parts(tmp_path):
 
 
 def test_parts_are_rotated_as_letor_does(parts):
-    folds = xr.read_parts(parts)
-    whole = [xr.read(path, n_features=3) for path in parts]
+    folds = er.data.read_parts(parts)
+    whole = [er.read(path, n_features=3) for path in parts]
     assert [fold.name for fold in folds] == ["Fold1", "Fold2", "Fold3", "Fold4", "Fold5"]
     for k, fold in enumerate(folds):
         trains, valid, test = [(k + j) % 5 for j in range(3)], (k + 3) % 5, (k + 4) % 5
@@ -897,16 +897,16 @@ def test_parts_are_rotated_as_letor_does(parts):
 
 def test_compare_of_parts_is_that_of_their_rotation(parts, tmp_path):
     ok("compare", "--parts", *parts, "--methods", "ridge", "--out", tmp_path / "out")
-    ours, theirs = xr.read_comparison(tmp_path / "out"), xr.compare(xr.read_parts(parts), ["ridge"])
+    ours, theirs = er.read_comparison(tmp_path / "out"), er.compare(er.data.read_parts(parts), ["ridge"])
     assert [fit.test for fit in ours.fits] == [fit.test for fit in theirs.fits]
     assert len(ours.fits) == 5
 
 
 def test_bad_parts_are_refused(parts):
-    with pytest.raises(xr.DataError, match=r"2 parts cannot be rotated; give at least 3"):
-        xr.read_parts(parts[:2])
-    with pytest.raises(xr.DataError, match=r"query 10 is in .*S1\.txt and in .*S1\.txt; a query must be in one part alone"):
-        xr.read_parts([*parts, parts[0]])
+    with pytest.raises(er.errors.DataError, match=r"2 parts cannot be rotated; give at least 3"):
+        er.data.read_parts(parts[:2])
+    with pytest.raises(er.errors.DataError, match=r"query 10 is in .*S1\.txt and in .*S1\.txt; a query must be in one part alone"):
+        er.data.read_parts([*parts, parts[0]])
     for extra in (["--valid", parts[0], "--test", parts[1]], []):
         done = command("compare", *parts[:2], *parts[:1], "--parts", "--methods", "ridge", "--out", "out", *extra)
         assert done.exit_code == 2

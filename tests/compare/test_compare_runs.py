@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank.cli import app
 from exactrank.compare.standings import pairs, shared_values, standings
 from exactrank.data.formats.trec import RetrievalRun
@@ -62,7 +62,7 @@ def test_one_rule(files: Path) -> None:
     alone = {run: json.loads(called(0, "evaluate", "test.qrels", run, *flags, "--json")) for run in RUNS}
     together = json.loads(called(0, "evaluate", "test.qrels", *RUNS, *flags, "-q", "--json"))["runs"]
     compared = json.loads(called(0, "compare", "test.qrels", *(word for run in RUNS for word in ("--run", run)), *flags, "--json"))
-    python = xr.compare_runs(xr.read("test.qrels"), RUNS, MEASURES)
+    python = er.compare_runs(er.read("test.qrels"), RUNS, MEASURES)
     for i, run in enumerate(RUNS):
         name = run.partition(".")[0]
         assert alone[run]["unjudged"] == together[name]["unjudged"] == compared["fits"][i]["settings"]["unjudged"] > 0
@@ -78,7 +78,7 @@ def test_one_rule(files: Path) -> None:
 
 def test_runs_beside_methods_have_the_same_numbers(files: Path) -> None:
     called(0, "compare", "data.txt", "--methods", "ridge", "--run", "good.run", "--folds", 3, "--out", "out", "--workers", 1)
-    found = xr.read_comparison("out")
+    found = er.read_comparison("out")
     shared = shared_values(found, "data", "nDCG@10")
     alone = json.loads(called(0, "evaluate", "data.txt", "good.run", "-m", "nDCG@10", "-q", "--json"))["measures"]["nDCG@10"]["per_query"]
     assert dict(zip(shared.qid, shared.values["good"].tolist(), strict=True)) == alone
@@ -86,7 +86,7 @@ def test_runs_beside_methods_have_the_same_numbers(files: Path) -> None:
 
 
 def test_letters_are_those_of_the_tests(files: Path) -> None:
-    found = xr.compare_runs(xr.read("test.qrels"), RUNS, "nDCG@10")
+    found = er.compare_runs(er.read("test.qrels"), RUNS, "nDCG@10")
     for pair in pairs(found, "data", "nDCG@10"):
         better, worse = (pair.first, pair.second) if pair.difference > 0 else (pair.second, pair.first)
         names = [one.method for one in standings(found, "data", "nDCG@10")]
@@ -106,28 +106,28 @@ ranked = st.lists(st.tuples(three, st.integers(0, 8), st.integers(-2, 2)), min_s
 @quick
 @given(rows=judged, lists=st.lists(ranked, min_size=2, max_size=3), complete=st.booleans())
 def test_every_run_is_worth_what_it_is_worth_alone(rows: list[Any], lists: list[list[Any]], complete: bool) -> None:
-    data = xr.RankingData.from_arrays(None, [g for *_, g in rows], qid=[q for q, *_ in rows], docid=[str(d) for _, d, _ in rows])
+    data = er.RankingData.from_arrays(None, [g for *_, g in rows], qid=[q for q, *_ in rows], docid=[str(d) for _, d, _ in rows])
     runs = {}
     for i, some in enumerate(lists):
         lines = [*some, (rows[0][0], 9, 0.0)]
         runs[f"r{i}"] = RetrievalRun(
             [str(q) for q, *_ in lines], [str(d) for _, d, _ in lines], np.array([float(s) for *_, s in lines]), "x"
         )
-    found = xr.compare_runs(data, runs, MEASURES, complete=complete)
+    found = er.compare_runs(data, runs, MEASURES, complete=complete)
     for fit, run in zip(found.fits, runs.values(), strict=True):
-        alone = xr.evaluate(MEASURES, *xr_scores(data, run), complete=complete)
+        alone = er.evaluate(MEASURES, *xr_scores(data, run), complete=complete)
         for name in MEASURES:
             np.testing.assert_array_equal(fit.test[name], alone[name].values)
 
 
-def xr_scores(data: xr.RankingData, run: RetrievalRun) -> tuple[xr.RankingData, np.ndarray]:
+def xr_scores(data: er.RankingData, run: RetrievalRun) -> tuple[er.RankingData, np.ndarray]:
     """The judged documents and those that the run adds, written out."""
     keys = list(zip(np.repeat(data.qid, data.sizes).tolist(), data.docid or [], strict=True))
     added = [(q, d) for q in data.qid.tolist() for d in run.by_query.get(str(q), {}) if (q, d) not in keys]
     grades = [*data.y.tolist(), *[-1.0] * len(added)]
     scores = [run.by_query.get(str(q), {}).get(d, -np.inf) for q, d in keys + added]
     both = keys + added
-    return xr.RankingData.from_arrays(None, grades, qid=[q for q, _ in both], docid=[d for _, d in both]), np.array(scores)
+    return er.RankingData.from_arrays(None, grades, qid=[q for q, _ in both], docid=[d for _, d in both]), np.array(scores)
 
 
 def test_presets_hold_for_all_runs(files: Path) -> None:
@@ -156,10 +156,10 @@ def test_a_model_a_run_and_scores_side_by_side(files: Path) -> None:
 
 
 def test_predict_writes_runs(files: Path) -> None:
-    data = xr.read("data.txt")
-    scores = xr.load("model.json").predict(data)
+    data = er.read("data.txt")
+    scores = er.load("model.json").predict(data)
     called(0, "predict", "model.json", "data.txt", "--out", "a.run", "--depth", 3, "--tag", "mine")
-    xr.write_run("b.run", data, scores, "mine", depth=3)
+    er.write_run("b.run", data, scores, "mine", depth=3)
     assert (files / "a.run").read_text() == (files / "b.run").read_text()
     called(0, "predict", "model.json", "data.txt", "--out", "a.txt")
     assert (files / "a.txt").read_text() == "".join(f"{score!r}\n" for score in scores.tolist())
@@ -203,7 +203,7 @@ def test_streams(files: Path) -> None:
                 assert json.loads(called(0, *words, "--json")) == expected
     with fed((files / "data.txt").read_bytes()):
         called(0, "convert", "-", "copy.xr")
-    assert np.array_equal(xr.read("copy.xr").X, xr.read("data.txt").X)
+    assert np.array_equal(er.read("copy.xr").X, er.read("data.txt").X)
     with fed((files / "good.run").read_bytes()):
         assert "mine" in called(0, "compare", "test.qrels", "--run", "mine=-", "--run", "fair.run")
     for twice in (["evaluate", "-", "-"], ["compare", "-", "--run", "a=-", "--run", "good.run"]):
@@ -265,26 +265,26 @@ def test_bad_input(files: Path, arguments: list[str], said: str) -> None:
 
 
 def test_what_python_is_given(files: Path) -> None:
-    data = xr.read("test.qrels")
+    data = er.read("test.qrels")
     for runs, said in (
         ({}, "give at least one run"),
         ("good.run", "give at least one run"),
         (["good.run", "good.run"], "good.run is there twice"),
     ):
         with pytest.raises(DataError, match=said):
-            xr.compare_runs(data, runs)  # type: ignore[arg-type]
+            er.compare_runs(data, runs)  # type: ignore[arg-type]
     with pytest.raises(MeasureError, match="name at least one measure"):
-        xr.compare_runs(data, ["good.run"], [])
-    mixed = xr.compare_runs(data, {"run": xr.read_run("good.run"), "path": "good.run", "scores": data.y}, ["nDCG@10"])
+        er.compare_runs(data, ["good.run"], [])
+    mixed = er.compare_runs(data, {"run": er.read_run("good.run"), "path": "good.run", "scores": data.y}, ["nDCG@10"])
     assert mixed.fits[0].test == mixed.fits[1].test
     assert [method.about for method in mixed.methods] == ["The run 'good'", "Scores from good.run", "Scores as given"]
 
 
 def test_the_report_of_runs(files: Path) -> None:
     called(0, "compare", "test.qrels", "--run", "good.run", "--run", "bad.run", "--out", "out", "-m", "ndcg_cut_10", "-m", "RR")
-    found = xr.read_comparison("out")
+    found = er.read_comparison("out")
     assert [one.mean for one in standings(found, "test", "ndcg_cut_10")] == [
-        xr.evaluate("ndcg_cut_10", *read_scores(run, xr.read("test.qrels"))).means["ndcg_cut_10"] for run in ("good.run", "bad.run")
+        er.evaluate("ndcg_cut_10", *read_scores(run, er.read("test.qrels"))).means["ndcg_cut_10"] for run in ("good.run", "bad.run")
     ]
     page = (files / "out" / "report.html").read_text()
     assert "good" in page

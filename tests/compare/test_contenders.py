@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from xgboost import XGBRanker
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.settings import Range
 from exactrank.compare.contender import MOST_POINTS, Contender, ContenderTask, TrainingCurve
 from exactrank.compare.contenders import CONTENDERS, as_contender, contenders_of, find_contender, program as programs
@@ -38,9 +38,8 @@ from exactrank.errors import DataError, SettingError
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.notation import Method, parse_method, split_methods
-
-from .events import HANGS, wait_until
-from .test_rankers import EVERY_RANKER, QUICK, judged
+from tests.events import HANGS, wait_until
+from tests.rankers.test_rankers import EVERY_RANKER, QUICK, judged
 
 MEASURE = "nDCG@5"
 #: That make peers quick on tiny data.
@@ -69,7 +68,7 @@ def task(measure=MEASURE, train=None, valid=None, test=None, rows=None, **more):
 
 
 def value(measure, data, scores):
-    return xr.evaluate(measure, data, scores).means[measure]
+    return er.evaluate(measure, data, scores).means[measure]
 
 
 class Third(Contender):
@@ -163,7 +162,7 @@ def test_a_ranker_is_what_it_is_outside(name):
 
 def test_settings_that_are_fixed_win_and_leave_the_space():
     contender = find_contender("lambdamart(leaves=4, trees=3, seed=9, measure='AP')")
-    assert contender.space.keys() == xr.LambdaMART.space.keys() - {"leaves"}
+    assert contender.space.keys() == er.LambdaMART.space.keys() - {"leaves"}
     found = contender.fit(task(), {"learning_rate": 0.25}).settings
     assert (found["leaves"], found["trees"], found["seed"], found["measure"], found["learning_rate"]) == (4, 3, 9, "AP", 0.25)
     assert repr(contender) == "LambdaMART(leaves=4, trees=3, seed=9, measure='AP')"
@@ -187,9 +186,9 @@ def test_a_ranker_that_cannot_train_on_the_measure_trains_on_its_own(name, asked
 
 
 def test_a_setting_that_is_wrong_is_not_taken_for_a_measure_that_is():
-    with pytest.raises(xr.SettingError, match="start="):
+    with pytest.raises(er.errors.SettingError, match="start="):
         find_contender("spsarank(start='ridge', hidden=3)").fit(task(), {})
-    with pytest.raises(xr.IncompatibleError, match="smoothed"):
+    with pytest.raises(er.errors.IncompatibleError, match="smoothed"):
         find_contender("smoothrank(measure='AP')").fit(task(), {})
 
 
@@ -221,7 +220,7 @@ def test_a_model_file_is_left(tmp_path):
     for _ in range(2):  # a second time too: a run that is taken up writes again
         fitted.save(tmp_path, "toy-ridge")
     test = task().fold.test
-    assert np.array_equal(xr.load(tmp_path / "toy-ridge.json").predict(test), fitted.scores("test", test))
+    assert np.array_equal(er.load(tmp_path / "toy-ridge.json").predict(test), fitted.scores("test", test))
 
 
 def test_a_fit_that_was_interrupted_is_none(monkeypatch):
@@ -272,11 +271,11 @@ def test_ties_count_against_the_trees_that_leave_them():
     """As for our own trees: data that lists the best documents first must not make a stump look perfect."""
     train, valid, _ = parts()
     sorted_first = replace(valid, y=-np.sort(-valid.y.reshape(10, 8), axis=1).ravel())
-    judge = PeerJudge(xr.parse_measure(MEASURE), train, sorted_first, threads=1)
+    judge = PeerJudge(er.parse_measure(MEASURE), train, sorted_first, threads=1)
     judge(False, np.zeros(train.n_documents))
     assert judge(True, np.zeros(80)) == pytest.approx(value("nDCG(ties='pessimistic')@5", sorted_first, np.zeros(80)))
     assert judge.curve.points[0].valid == 1.0
-    expected = PeerJudge(xr.parse_measure("nDCG(ties='expected')@5"), train, sorted_first, threads=1)
+    expected = PeerJudge(er.parse_measure("nDCG(ties='expected')@5"), train, sorted_first, threads=1)
     assert expected(True, np.zeros(80)) == pytest.approx(value("nDCG(ties='expected')@5", sorted_first, np.zeros(80)))
 
 
@@ -306,7 +305,7 @@ def test_rows_of_peers_may_come_interleaved_and_columns_in_any_order(name):
     shuffled = np.random.default_rng(0).permutation(test.n_documents)
     qid = np.repeat(test.qid, test.sizes)
     columns = [2, 0, 3, 1]
-    mixed = xr.RankingData.from_arrays(
+    mixed = er.RankingData.from_arrays(
         test.X[shuffled][:, columns], test.y[shuffled], qid=qid[shuffled], feature_names=[test.feature_names[j] for j in columns]
     )
     fitted = peer(name).fit(given, {})
@@ -373,7 +372,7 @@ def test_weights_of_documents_are_refused_where_a_peer_has_none(name):
 
 def test_lightgbm_refuses_long_queries():
     rng = np.random.default_rng(0)
-    long = xr.RankingData.from_arrays(rng.random((10_001, 1)), rng.integers(0, 2, 10_001), group=[10_001])
+    long = er.RankingData.from_arrays(rng.random((10_001, 1)), rng.integers(0, 2, 10_001), group=[10_001])
     with pytest.raises(DataError, match="10,001"):
         peer("lightgbm").fit(task(train=long, valid=long, test=long), {})
 
@@ -385,7 +384,7 @@ def test_peers_save_in_their_own_formats(name, tmp_path):
     (written,) = tmp_path.iterdir()
     test = task().fold.test
     if name == "lightgbm":
-        theirs = xr.load(written).predict(test)
+        theirs = er.load(written).predict(test)
     elif name == "xgboost":
         import xgboost
 
@@ -535,9 +534,9 @@ def test_a_class_that_cannot_be_a_contender_is_told():
 
 
 def test_values_of_python():
-    assert as_contender(xr.LambdaMART(leaves=7)).name == "lambdamart(leaves=7)"
-    assert as_contender(xr.LambdaMART(leaves=16)) == as_contender("lambdamart") == as_contender(xr.LambdaMART)
-    assert as_contender(xr.DirectRank(start=np.zeros(4))).params["start"].shape == (4,)
+    assert as_contender(er.LambdaMART(leaves=7)).name == "lambdamart(leaves=7)"
+    assert as_contender(er.LambdaMART(leaves=16)) == as_contender("lambdamart") == as_contender(er.LambdaMART)
+    assert as_contender(er.DirectRank(start=np.zeros(4))).params["start"].shape == (4,)
     third = Third()
     assert as_contender(third) is third
     with pytest.raises(DataError, match=r"cannot be compared.*what has fit and predict"):
@@ -557,7 +556,7 @@ def test_estimators_of_scikit_learn(text, tmp_path):
     assert np.array_equal(fitted.scores("test", test), theirs.predict(test.X).astype(float))
     fitted.save(tmp_path, "m")
     (saved,) = tmp_path.iterdir()
-    assert np.allclose(xr.load(saved).predict(test), fitted.scores("test", test), atol=1e-5)
+    assert np.allclose(er.load(saved).predict(test), fitted.scores("test", test), atol=1e-5)
 
 
 def by_query(data):
@@ -700,14 +699,14 @@ class Correlated:
     def predict(self, X):
         return X @ self.weights
 
-class Own(xr.Ridge):
+class Own(er.Ridge):
     name = "own"
 
 if __name__ == "__main__":
     rng = np.random.default_rng(0)
     X = rng.normal(size=(240, 3))
-    data = xr.RankingData.from_arrays(X, np.round(2 * rng.random(240) + (X[:, 0] > 0)), group=[8] * 30)
-    found = xr.compare(data, ["ridge", Correlated(), Own()], folds=3, out="out", resume={resume}, threads=2)
+    data = er.RankingData.from_arrays(X, np.round(2 * rng.random(240) + (X[:, 0] > 0)), group=[8] * 30)
+    found = er.compare(data, ["ridge", Correlated(), Own()], folds=3, out="out", resume={resume}, threads=2)
     print([(method.name, round(float(np.mean([fit.test["nDCG@10"] for fit in found.fits if fit.method == method.name])), 4)
         if not any(fit.failed for fit in found.fits if fit.method == method.name) else "failed") for method in found.methods])
 """
@@ -759,7 +758,7 @@ def test_scores_of_a_whole_file_that_is_divided(tmp_path):
     """Rows of the file are found again, also where its queries are interleaved."""
     X = np.random.default_rng(0).random((60, 2))
     qid = np.random.default_rng(1).integers(0, 10, 60)
-    whole = xr.RankingData.from_arrays(X, np.arange(60) % 3, qid=qid)
+    whole = er.RankingData.from_arrays(X, np.arange(60) % 3, qid=qid)
     train, valid, test = (whole.take_queries(which) for which in ([0, 3, 6, 9], [1, 4, 7], [2, 5, 8]))
     rows = np.concatenate([whole.order[whole.indptr[q] : whole.indptr[q + 1]] for q in (2, 5, 8)])
     (tmp_path / "s.txt").write_text(lines(X[:, 1]))
@@ -768,14 +767,14 @@ def test_scores_of_a_whole_file_that_is_divided(tmp_path):
 
 
 def test_scores_of_a_test_file_whose_queries_are_interleaved(tmp_path):
-    test = xr.RankingData.from_arrays(np.zeros((4, 4)), [1, 0, 1, 0], qid=["a", "b", "a", "b"], feature_names=["x0", "x1", "x2", "x3"])
+    test = er.RankingData.from_arrays(np.zeros((4, 4)), [1, 0, 1, 0], qid=["a", "b", "a", "b"], feature_names=["x0", "x1", "x2", "x3"])
     (tmp_path / "s.txt").write_text(lines([4.0, 3.0, 2.0, 1.0]))
     fitted = ScoresFile("mine", str(tmp_path / "s.txt")).fit(task(test=test, rows=test.order), {})
     assert fitted.scores("test", test).tolist() == [4, 3, 2, 1]
 
 
 def test_a_run_is_matched_by_documents(tmp_path):
-    test = xr.RankingData.from_arrays(np.zeros((3, 4)), [1, 0, 1], qid=["a", "a", "b"], docid=["d1", "d2", "d1"])
+    test = er.RankingData.from_arrays(np.zeros((3, 4)), [1, 0, 1], qid=["a", "a", "b"], docid=["d1", "d2", "d1"])
     run = "a Q0 d2 1 9.5 mine\na Q0 unjudged 2 5 mine\na Q0 d1 3 4.5 mine\nc Q0 d1 1 1 mine\n"
     (tmp_path / "run.txt").write_text(run)
     fitted = ScoresFile("mine", str(tmp_path / "run.txt")).fit(task(test=test), {})
@@ -785,8 +784,8 @@ def test_a_run_is_matched_by_documents(tmp_path):
 
 
 def test_a_run_of_data_without_ids_names_the_rows_of_the_whole_file(tmp_path):
-    whole = xr.RankingData.from_arrays(np.zeros((6, 4)), [1, 0, 1, 0, 1, 0], qid=[1, 2, 1, 2, 3, 3])
-    xr.write_run(tmp_path / "run.txt", whole, [1, 2, 3, 4, 5, 6])
+    whole = er.RankingData.from_arrays(np.zeros((6, 4)), [1, 0, 1, 0, 1, 0], qid=[1, 2, 1, 2, 3, 3])
+    er.write_run(tmp_path / "run.txt", whole, [1, 2, 3, 4, 5, 6])
     test = whole.take_queries([1])
     fitted = ScoresFile("mine", str(tmp_path / "run.txt")).fit(task(test=test, rows=np.array([1, 3])), {})
     assert fitted.scores("test", test).tolist() == [2, 4]
@@ -838,7 +837,7 @@ def test_scores_of_a_program_go_to_the_rows_they_are_for(tmp_path):
     (tmp_path / "p.py").write_text(
         "import sys\nopen(sys.argv[2], 'w').writelines(l.split('1:')[1].split()[0] + '\\n' for l in open(sys.argv[1]))"
     )
-    test = xr.RankingData.from_arrays(np.arange(1.0, 9).reshape(4, 2), [1, 0, 1, 0], qid=[7, 8, 7, 8])
+    test = er.RankingData.from_arrays(np.arange(1.0, 9).reshape(4, 2), [1, 0, 1, 0], qid=[7, 8, 7, 8])
     fitted = Program("mine", f"{sys.executable} {tmp_path / 'p.py'} {{test}} {{scores}}").fit(task(test=test), {})
     assert fitted.scores("test", test).tolist() == [1, 3, 5, 7]
 

@@ -24,7 +24,7 @@ from unittest import mock
 
 import numpy as np
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.files import cache
 from exactrank.data.formats.cache import ALIGNMENT, CHECKSUM, MAGIC, PREAMBLE, VERSION, X_OFFSET, _checksum, block_checksums
 
@@ -32,11 +32,11 @@ FIELDS = ("magic", "version", "offset", "length", "checksum", "size")
 MEMORY = 4 << 30  # bytes that the child may use
 
 
-def cache_bytes(data: xr.RankingData, *, columns: bool = False) -> bytes:
+def cache_bytes(data: er.RankingData, *, columns: bool = False) -> bytes:
     """The honest cache of ``data``."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "data.xr")
-        xr.write(data, path, columns=columns)
+        er.write(data, path, columns=columns)
         return path.read_bytes()
 
 
@@ -126,12 +126,12 @@ def outcomes(files: Mapping[str, bytes], folder: Path) -> dict[str, str]:
     return found
 
 
-def use(data: xr.RankingData, folder: Path) -> None:
+def use(data: er.RankingData, folder: Path) -> None:
     """Touch all that the data holds, through native code where there is some."""
-    xr.describe(data)
-    xr.evaluate(["nDCG@3"], data, data.ungrouped(data.y))
-    xr.write(data.take_queries(np.arange(data.n_queries)), folder / "scratch.xr", force=True)
-    xr.write(replace(data, sample_weight=None, query_weight=None, preferences=None), folder / "scratch.txt", force=True)
+    er.describe(data)
+    er.evaluate(["nDCG@3"], data, data.ungrouped(data.y))
+    er.write(data.take_queries(np.arange(data.n_queries)), folder / "scratch.xr", force=True)
+    er.write(replace(data, sample_weight=None, query_weight=None, preferences=None), folder / "scratch.txt", force=True)
 
 
 def _main(folder: Path) -> None:
@@ -146,7 +146,7 @@ def _main(folder: Path) -> None:
 def _outcome(path: Path, *, read_whole: int, verify: bool) -> str:
     try:
         with mock.patch.object(cache, "READ_WHOLE", read_whole):
-            use(xr.read(path, verify=verify), path.parent)
+            use(er.read(path, verify=verify), path.parent)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "read"

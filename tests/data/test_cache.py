@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.files import cache, cache_footer, read_as
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.cache_footer import SECTIONS
@@ -36,7 +36,7 @@ def example(**changes):
     }
     X = rng.normal(size=(60, 3)).astype(np.float32)
     X[5, 1] = np.nan
-    return xr.RankingData.from_arrays(X, rng.integers(-1, 4, 60) / 2, **given)
+    return er.RankingData.from_arrays(X, rng.integers(-1, 4, 60) / 2, **given)
 
 
 def assert_same(a, b):
@@ -62,8 +62,8 @@ def assert_same(a, b):
 )
 def test_round_trip(tmp_path, qid):
     data = example(qid=qid, query_weight=np.linspace(1, 2, len(set(qid.tolist()))))
-    xr.write(data, tmp_path / "data.xr")
-    again = xr.read(tmp_path / "data.xr")
+    er.write(data, tmp_path / "data.xr")
+    again = er.read(tmp_path / "data.xr")
     assert_same(data, again)
     assert again.X.flags.writeable is False
     if qid.dtype.kind not in "OU":
@@ -78,28 +78,28 @@ def test_interleaved_blocks_are_grouped_on_disk(tmp_path, block):
     blocks = [Block(rows.X[i : i + block], rows.y[i : i + block], rows.qid[i : i + block]) for i in range(0, 60, block)]
     with open(tmp_path / "data.xr", "w+b") as file:
         cache.CacheFormat().write(file, Stream(data.feature_names, iter(blocks)))
-    again = xr.read(tmp_path / "data.xr")
+    again = er.read(tmp_path / "data.xr")
     np.testing.assert_array_equal(again.X, data.X)
     np.testing.assert_array_equal(again.order, data.order)
 
 
 def test_comments_and_docids_survive(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"1 qid:1 1:1 # docid = A\xff inc = 1\n0 qid:2 1:1\n0 qid:1 1:1 # B\n")
-    data = xr.read(tmp_path / "a.txt")
-    xr.write(data, tmp_path / "a.xr")
-    assert_same(data, xr.read(tmp_path / "a.xr"))
+    data = er.read(tmp_path / "a.txt")
+    er.write(data, tmp_path / "a.xr")
+    assert_same(data, er.read(tmp_path / "a.xr"))
 
 
 def test_no_features(tmp_path):
-    data = xr.RankingData.from_arrays(None, [1, 0], qid=[1, 1])
-    xr.write(data, tmp_path / "a.xr")
-    assert xr.read(tmp_path / "a.xr").X.shape == (2, 0)
+    data = er.RankingData.from_arrays(None, [1, 0], qid=[1, 1])
+    er.write(data, tmp_path / "a.xr")
+    assert er.read(tmp_path / "a.xr").X.shape == (2, 0)
 
 
 @pytest.fixture(scope="module")
 def file_bytes(tmp_path_factory):
     path = tmp_path_factory.mktemp("cache") / "data.xr"
-    xr.write(example(), path)
+    er.write(example(), path)
     return path.read_bytes()
 
 
@@ -123,8 +123,8 @@ def test_any_flipped_bit_is_noticed(file_bytes, data, tmp_path_factory):
     damaged[at] ^= 1 << data.draw(st.integers(0, 7))
     path = tmp_path_factory.getbasetemp() / "damaged.xr"
     path.write_bytes(damaged)
-    with pytest.raises(xr.DataError, match=r"damaged\.xr: "):
-        xr.read(path)
+    with pytest.raises(er.errors.DataError, match=r"damaged\.xr: "):
+        er.read(path)
 
 
 @settings(max_examples=50)
@@ -132,8 +132,8 @@ def test_any_flipped_bit_is_noticed(file_bytes, data, tmp_path_factory):
 def test_any_truncation_is_noticed(file_bytes, data, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "short.xr"
     path.write_bytes(file_bytes[: data.draw(st.integers(0, len(file_bytes) - 1))])
-    with pytest.raises(xr.DataError, match=r"short\.xr"):
-        xr.read(path)
+    with pytest.raises(er.errors.DataError, match=r"short\.xr"):
+        er.read(path)
 
 
 @pytest.fixture(params=[64, 512, cache.BLOCK])
@@ -146,7 +146,7 @@ def small_blocks(request, monkeypatch):
 
 def test_a_part_is_verified_by_blocks_and_by_them_alone(tmp_path, small_blocks):
     data = example(qid=np.arange(60) // 10)
-    xr.write(data, path := tmp_path / "a.xr")
+    er.write(data, path := tmp_path / "a.xr")
     content = path.read_bytes()
     at = {name: entry["offset"] for name, entry in footer_of(content)["sections"].items()}
     rows = slice(20, 40)  # of the queries 2 and 3
@@ -160,7 +160,7 @@ def test_a_part_is_verified_by_blocks_and_by_them_alone(tmp_path, small_blocks):
             damaged[at[name] + byte] ^= 1
             path.write_bytes(damaged)
             if byte in covered_blocks:
-                with pytest.raises(xr.DataError, match=f"section '{name}' is damaged"):
+                with pytest.raises(er.errors.DataError, match=f"section '{name}' is damaged"):
                     read_as(path, ReadOptions(verify=slice(2, 4)))
             else:
                 np.testing.assert_array_equal(read_as(path, ReadOptions(verify=slice(2, 4))).X[rows], data.X[rows])
@@ -170,40 +170,42 @@ def test_without_verify_the_features_of_a_file_are_not_read(file_bytes, tmp_path
     damaged = bytearray(file_bytes)
     damaged[cache.X_OFFSET + 9] ^= 1
     (tmp_path / "a.xr").write_bytes(damaged)
-    xr.read(tmp_path / "a.xr", verify=False)
-    with pytest.raises(xr.DataError, match=r"section 'X' is damaged \(checksum of the block at byte 4096\)"):
-        xr.read(tmp_path / "a.xr")
+    er.read(tmp_path / "a.xr", verify=False)
+    with pytest.raises(er.errors.DataError, match=r"section 'X' is damaged \(checksum of the block at byte 4096\)"):
+        er.read(tmp_path / "a.xr")
     start = file_bytes.index(example().y.tobytes())
     damaged[start] ^= 1
     (tmp_path / "a.xr").write_bytes(damaged)
-    with pytest.raises(xr.DataError, match="section 'y' is damaged"):
-        xr.read(tmp_path / "a.xr", verify=False)
+    with pytest.raises(er.errors.DataError, match="section 'y' is damaged"):
+        er.read(tmp_path / "a.xr", verify=False)
 
 
 @pytest.mark.parametrize("checksums", [5, [], [1, 2], [-1], ["1"], [1.5]])
 def test_a_section_has_one_checksum_per_block(tmp_path, checksums):
     path = tmp_path / "a.xr"
     path.write_bytes(forged(cache_bytes(example()), edit=lambda footer: footer["sections"]["y"].update(xxh3=checksums)))
-    with pytest.raises(xr.DataError, match=r"section 'y' has (\d )?checksums"):
-        xr.read(path)
+    with pytest.raises(er.errors.DataError, match=r"section 'y' has (\d )?checksums"):
+        er.read(path)
 
 
 @pytest.mark.parametrize(("row", "code"), [(0, -1.0), (7, 2.0), (59, 0.5)])
 def test_codes_that_no_level_has_are_refused(tmp_path, row, code):
     frame = pd.DataFrame({"query_id": np.arange(60) // 7, "relevance": np.arange(60) % 3, "x": 1.5, "colour": ["red", "blue"] * 30})
     frame.loc[3, "colour"] = None
-    honest = cache_bytes(xr.RankingData.from_frame(frame, xr.Columns(features=("x", "colour"))))
+    honest = cache_bytes(er.RankingData.from_frame(frame, er.data.Columns(features=("x", "colour"))))
     path = tmp_path / "a.xr"
     path.write_bytes(forged(honest))
-    assert xr.read(path).to_frame()["colour"].isna().sum() == 1
+    assert er.read(path).to_frame()["colour"].isna().sum() == 1
     X = arrays_of(honest)["X"].copy()
     X[row, 1] = code
     path.write_bytes(forged(honest, {"X": X}))
-    with pytest.raises(xr.DataError, match=rf"X\[{row}, 1\] is {code:g}; 'colour' has codes from 0 to 1, or NaN; convert the source"):
-        xr.read(path)
+    with pytest.raises(
+        er.errors.DataError, match=rf"X\[{row}, 1\] is {code:g}; 'colour' has codes from 0 to 1, or NaN; convert the source"
+    ):
+        er.read(path)
     path.write_bytes(forged(honest, {"offset": np.array([0.0, 1.0])}))
-    with pytest.raises(xr.DataError, match=r"offset\[1\] is 1, but feature 'colour' has levels"):
-        xr.read(path)
+    with pytest.raises(er.errors.DataError, match=r"offset\[1\] is 1, but feature 'colour' has levels"):
+        er.read(path)
 
 
 def test_other_versions_are_refused(file_bytes, tmp_path):
@@ -212,31 +214,31 @@ def test_other_versions_are_refused(file_bytes, tmp_path):
     preamble = cache.PREAMBLE.pack(*fields)
     content = preamble + cache.CHECKSUM.pack(cache._checksum(preamble)) + file_bytes[len(preamble) + 8 :]
     (tmp_path / "a.xr").write_bytes(content)
-    with pytest.raises(xr.DataError, match="has cache format 2, but this version of exactrank reads 3; convert the source again"):
-        xr.read(tmp_path / "a.xr")
+    with pytest.raises(er.errors.DataError, match="has cache format 2, but this version of exactrank reads 3; convert the source again"):
+        er.read(tmp_path / "a.xr")
 
 
 def test_odd_query_ids_are_refused(tmp_path):
     qid = np.empty(2, object)
     qid[:] = [("a", 1), ("b", 2)]
-    data = xr.RankingData.from_arrays([[1.0], [2.0]], [1, 0], qid=qid)
-    with pytest.raises(xr.DataError, match="is a tuple"):
-        xr.write(data, tmp_path / "a.xr")
+    data = er.RankingData.from_arrays([[1.0], [2.0]], [1, 0], qid=qid)
+    with pytest.raises(er.errors.DataError, match="is a tuple"):
+        er.write(data, tmp_path / "a.xr")
     assert not list(tmp_path.iterdir())
 
 
 WHILE_IN_USE = """
 import copy, os, sys
 import numpy as np
-import exactrank as xr
+import exactrank as er
 from exactrank.data.files import cache
 
 path, how, cache.READ_WHOLE = sys.argv[1], sys.argv[2], int(sys.argv[3])
-data = copy.deepcopy(xr.read(path)) if how == "truncate what was copied" else xr.read(path)
+data = copy.deepcopy(er.read(path)) if how == "truncate what was copied" else er.read(path)
 before = data.X.copy(), data.y.copy(), data.docid.tolist()
 if how == "replace":
-    xr.write(xr.RankingData.from_arrays(np.zeros((9, 1)), np.zeros(9), group=[9]), path, force=True)
-    assert xr.read(path).n_documents == 9
+    er.write(er.RankingData.from_arrays(np.zeros((9, 1)), np.zeros(9), group=[9]), path, force=True)
+    assert er.read(path).n_documents == 9
 else:
     os.truncate(path, 0)
 again = data.X, data.y, data.docid.tolist()
@@ -249,7 +251,7 @@ assert all(np.array_equal(a, b, equal_nan=a is before[0]) for a, b in zip(before
     [("replace", 0), ("replace", cache.READ_WHOLE), ("truncate", cache.READ_WHOLE), ("truncate what was copied", 0)],
 )
 def test_data_stays_whole_whatever_becomes_of_its_file(tmp_path, how, read_whole):
-    xr.write(example(), tmp_path / "a.xr")
+    er.write(example(), tmp_path / "a.xr")
     arguments = [sys.executable, "-c", WHILE_IN_USE, str(tmp_path / "a.xr"), how, str(read_whole)]
     child = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
     assert (child.returncode, child.stderr) == (0, "")
@@ -257,8 +259,8 @@ def test_data_stays_whole_whatever_becomes_of_its_file(tmp_path, how, read_whole
 
 def test_a_large_file_is_mapped_and_not_copied(tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "READ_WHOLE", 0)
-    xr.write(example(), tmp_path / "a.xr")
-    data = xr.read(tmp_path / "a.xr")
+    er.write(example(), tmp_path / "a.xr")
+    data = er.read(tmp_path / "a.xr")
     for array in (data.X, data.y, data.indptr, data.order, data.sample_weight, data.docid.buffer, data.docid.start, data.docid.stop):
         owner = array
         while isinstance(owner, np.ndarray | memoryview):
@@ -268,8 +270,8 @@ def test_a_large_file_is_mapped_and_not_copied(tmp_path, monkeypatch):
 
 def test_weights_that_are_all_zero_are_not_written(tmp_path):
     data = example(sample_weight=np.arange(60) % 2, qid=np.arange(60) % 2)
-    with pytest.raises(xr.DataError, match="sample_weight is zero everywhere"):
-        xr.write(data.take_queries([0]), tmp_path / "a.xr")
+    with pytest.raises(er.errors.DataError, match="sample_weight is zero everywhere"):
+        er.write(data.take_queries([0]), tmp_path / "a.xr")
 
 
 @given(st.lists(st.text(max_size=5), max_size=8), st.lists(st.text(max_size=5), max_size=8))
@@ -510,7 +512,7 @@ def test_any_footer_gives_sound_data_or_an_error(data, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "forged.xr"
     path.write_bytes(forged(honest, edit=lambda footer: [mutate(footer, data.draw) for _ in range(data.draw(st.integers(1, 2)))]))
     try:
-        assert_sound(xr.read(path))
-    except xr.DataError as error:
+        assert_sound(er.read(path))
+    except er.errors.DataError as error:
         assert str(error).startswith(f"{path}: ")  # noqa: PT017
         assert "\n" not in str(error)  # noqa: PT017

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank.cli import app
 from exactrank.data.alignment import aligned
 from exactrank.data.describe import describe
@@ -28,11 +28,10 @@ from exactrank.data.ranking_data import checksum
 from exactrank.errors import DataError, IncompatibleError, LeftOutWarning, SettingError
 from exactrank.models.targets import TARGETS
 from exactrank.serve.documents import RequestError, read_documents
-
-from .reference.trees import booster_of
+from tests.reference.trees import booster_of
 
 KINDS = ["red", "green", "blue", "Größe", "a b", "7", "<b>"]
-TREES = pytest.mark.parametrize("kind", [xr.LambdaMART, xr.MART, xr.DirectRankTrees])
+TREES = pytest.mark.parametrize("kind", [er.LambdaMART, er.MART, er.DirectRankTrees])
 FEATURES = ["colour", "x", "shop"]
 
 
@@ -49,8 +48,8 @@ def table(seed=0, queries=40, levels=KINDS, missing=0.05):
     return frame
 
 
-def fitted(kind=xr.LambdaMART, frame=None, **more):
-    return kind(**{"trees": 8, "min_documents": 3, "bags": 0, **more}).fit(xr.RankingData.from_frame(table() if frame is None else frame))
+def fitted(kind=er.LambdaMART, frame=None, **more):
+    return kind(**{"trees": 8, "min_documents": 3, "bags": 0, **more}).fit(er.RankingData.from_frame(table() if frame is None else frame))
 
 
 # ---- data
@@ -87,8 +86,8 @@ def test_every_kind_of_frame_has_the_same_codes_and_levels(data):
         pd.DataFrame(rows | {"f": pd.Series(column, dtype=object)}) if any(text is not None for text in column) else strings,
         pa.table(rows | {"f": dictionary}),
     ]
-    named = xr.Columns(features=("f",))
-    ours = [xr.RankingData.from_frame(frame, named) for frame in frames]
+    named = er.data.Columns(features=("f",))
+    ours = [er.RankingData.from_frame(frame, named) for frame in frames]
     for each in ours:
         assert each.levels == {"f": levels_in(column, "f")}
         assert np.array_equal(each.X[:, 0], codes_of(column, each.levels["f"]), equal_nan=True)
@@ -97,7 +96,7 @@ def test_every_kind_of_frame_has_the_same_codes_and_levels(data):
 def test_categories_that_are_numbers_are_categories():
     """A pandas category of whole numbers is no amount, alone in a matrix or beside others."""
     frame = pd.DataFrame({"f": pd.Categorical([30, 10, 30, None])})
-    data = xr.RankingData.from_arrays(frame, [0, 1, 2, 0], group=[4])
+    data = er.RankingData.from_arrays(frame, [0, 1, 2, 0], group=[4])
     assert data.levels == {"f": ("10", "30")}
     assert np.array_equal(data.X[:, 0], [1, 0, 1, np.nan], equal_nan=True)
 
@@ -105,7 +104,7 @@ def test_categories_that_are_numbers_are_categories():
 def test_what_is_left_out_is_said_with_the_remedy():
     frame = table(queries=4).assign(title=[f"t{i}" for i in range(32)], when=pd.Timestamp("2020-01-01"), parts=[[1]] * 32)
     with pytest.warns(LeftOutWarning) as warned:
-        data = xr.RankingData.from_frame(frame)
+        data = er.RankingData.from_frame(frame)
     assert data.feature_names == ("colour", "x", "shop")
     (message,) = [str(each.message) for each in warned]
     for told in ("'title' (text that seldom repeats)", "'when' (holds Datetime", "'parts' (holds", "Columns(features=...)"):
@@ -113,7 +112,7 @@ def test_what_is_left_out_is_said_with_the_remedy():
     assert warned[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert len(xr.RankingData.from_frame(frame, xr.Columns(features=("title", "x"))).levels["title"]) == 32
+        assert len(er.RankingData.from_frame(frame, er.data.Columns(features=("title", "x"))).levels["title"]) == 32
 
 
 @pytest.mark.parametrize(
@@ -131,7 +130,7 @@ def test_text_that_nobody_named_is_a_feature_where_it_repeats(texts, why):
     frame = pl.DataFrame({"query_id": [1] * len(texts), "relevance": [0.0] * len(texts), "f": texts}, schema_overrides={"f": pl.String})
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        data = xr.RankingData.from_frame(frame)
+        data = er.RankingData.from_frame(frame)
     assert data.feature_names == (() if why else ("f",))
     assert [str(each.message).startswith(f"frame: left out 'f' ({why})") for each in warned] == ([True] if why else [])
 
@@ -139,36 +138,36 @@ def test_text_that_nobody_named_is_a_feature_where_it_repeats(texts, why):
 def test_many_columns_are_not_all_named():
     frame = pd.DataFrame({"query_id": [1], "relevance": [0.0]} | {f"t{j}": ["only"] for j in range(30)})
     with pytest.warns(LeftOutWarning, match="'t9' .* and 20 more;"):
-        xr.RankingData.from_frame(frame)
+        er.RankingData.from_frame(frame)
 
 
 @pytest.mark.parametrize("suffix", ["xr", "parquet", "csv"])
 def test_files_keep_levels(tmp_path, suffix):
-    data = xr.RankingData.from_frame(table())
-    xr.write(data, tmp_path / f"data.{suffix}")
-    again = xr.read(tmp_path / f"data.{suffix}")
+    data = er.RankingData.from_frame(table())
+    er.write(data, tmp_path / f"data.{suffix}")
+    again = er.read(tmp_path / f"data.{suffix}")
     assert again.levels == data.levels
     assert np.array_equal(again.X, data.X, equal_nan=True)
-    xr.write(again, tmp_path / "again.xr")
-    assert xr.read(tmp_path / "again.xr").levels == data.levels
+    er.write(again, tmp_path / "again.xr")
+    assert er.read(tmp_path / "again.xr").levels == data.levels
 
 
 def test_codes_without_a_level_are_missing(tmp_path):
     """As data made by hand, or a forged file, may have them."""
     codes = np.array([[1.0], [7.0], [-1.0], [0.5], [np.nan]], np.float32)
-    data = xr.RankingData.from_arrays(codes, np.zeros(5), group=[5], feature_names=["f"])
+    data = er.RankingData.from_arrays(codes, np.zeros(5), group=[5], feature_names=["f"])
     data = replace(data, levels={"f": ("a", "b")})
     assert np.array_equal(aligned(data, ("f",), levels={"f": ("b",)}).X[:, 0], [0, *[np.nan] * 4], equal_nan=True)
     for suffix in ("csv", "parquet"):
-        xr.write(data, tmp_path / f"data.{suffix}")
-        again = read_as(tmp_path / f"data.{suffix}", ReadOptions(columns=xr.Columns(features=("f",))))
+        er.write(data, tmp_path / f"data.{suffix}")
+        again = read_as(tmp_path / f"data.{suffix}", ReadOptions(columns=er.data.Columns(features=("f",))))
         assert again.levels == {"f": ("b",)}
         assert np.array_equal(again.X[:, 0], [0, *[np.nan] * 4], equal_nan=True)
 
 
 @pytest.mark.parametrize("levels", [[], {"f": "ab"}, {"f": ["a", "a"]}, {"f": [1]}, {"g": ["a"]}, {"f": [""]}])
 def test_a_cache_with_odd_levels_is_refused(tmp_path, levels):
-    xr.write(xr.RankingData.from_arrays([[0.0]], [0], group=[1], feature_names=["f"]), tmp_path / "data.xr")
+    er.write(er.RankingData.from_arrays([[0.0]], [0], group=[1], feature_names=["f"]), tmp_path / "data.xr")
     content = (tmp_path / "data.xr").read_bytes()
     end = content.rindex(b'{"feature_names"')
     footer = json.loads(content[end:]) | {"levels": levels}
@@ -185,16 +184,16 @@ def test_blocks_of_a_file_share_their_levels(tmp_path, suffix, monkeypatch):
     frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
     monkeypatch.setattr(arrow, "BLOCK_CELLS", 100)
     monkeypatch.setattr(csv, "CSV_BLOCK", 1 << 11)
-    theirs = xr.RankingData.from_frame(frame)
+    theirs = er.RankingData.from_frame(frame)
     write_stream(stream(path, ReadOptions()), tmp_path / "data.xr")
-    for ours in (xr.read(path), xr.read(tmp_path / "data.xr")):
+    for ours in (er.read(path), er.read(tmp_path / "data.xr")):
         assert ours.levels == theirs.levels
         assert np.array_equal(ours.X, theirs.X, equal_nan=True)
 
 
 def test_text_for_numbers_is_refused_by_letor(tmp_path):
     with pytest.raises(IncompatibleError, match=r"LETOR text holds numbers, and 'colour', 'shop' are categories; write .xr"):
-        xr.write(xr.RankingData.from_frame(table()), tmp_path / "data.txt")
+        er.write(er.RankingData.from_frame(table()), tmp_path / "data.txt")
 
 
 @pytest.mark.parametrize(
@@ -202,16 +201,16 @@ def test_text_for_numbers_is_refused_by_letor(tmp_path):
     [({"y": ("a",)}, "'y', which is no feature"), ({"f": ("a", "a")}, "different texts"), ({"f": ("",)}, "none of them empty")],
 )
 def test_levels_that_cannot_be(levels, told):
-    data = xr.RankingData.from_arrays([[0.0]], [0], group=[1], feature_names=["f"])
+    data = er.RankingData.from_arrays([[0.0]], [0], group=[1], feature_names=["f"])
     with pytest.raises(DataError, match=told):
-        xr.RankingData(data.X, data.y, data.indptr, data.qid, ("f",), levels=levels)
+        er.RankingData(data.X, data.y, data.indptr, data.qid, ("f",), levels=levels)
 
 
 def test_levels_stay_with_the_queries_and_count_in_the_checksum():
     frame = table(missing=0)
-    data = xr.RankingData.from_frame(frame)
+    data = er.RankingData.from_frame(frame)
     assert data.take_queries([3, 1]).levels == data.levels
-    other = xr.RankingData.from_frame(frame.assign(colour=[f"z{text}" for text in frame.colour]))
+    other = er.RankingData.from_frame(frame.assign(colour=[f"z{text}" for text in frame.colour]))
     codes = {level: f"z{level}" for level in data.levels["colour"]}
     assert other.levels["colour"] == tuple(sorted(codes.values()))
     assert np.array_equal(other.X, data.X)
@@ -223,7 +222,7 @@ def test_levels_stay_with_the_queries_and_count_in_the_checksum():
 def test_data_is_brought_to_the_levels_of_others(column, turned, count):
     """Codes stand for the same texts; those that the others lack are missing."""
     ours = tuple(turned[:count])
-    data = xr.RankingData.from_frame(pd.DataFrame({"query_id": 1, "relevance": 0.0, "f": column}), xr.Columns(features=("f",)))
+    data = er.RankingData.from_frame(pd.DataFrame({"query_id": 1, "relevance": 0.0, "f": column}), er.data.Columns(features=("f",)))
     found = aligned(data, ("f",), levels={"f": ours})
     assert np.array_equal(found.X[:, 0], codes_of(column, ours), equal_nan=True)
     assert found.levels == {"f": ours}
@@ -236,14 +235,14 @@ def test_data_is_brought_to_the_levels_of_others(column, turned, count):
 def test_trees_learn_from_categories_and_models_encode_frames(kind, tmp_path):
     frame = table()
     ranker = fitted(kind, frame)
-    data = xr.RankingData.from_frame(frame)
+    data = er.RankingData.from_frame(frame)
     used = dict(zip(data.feature_names, ranker.model_.scorer.importance("split"), strict=True))
     assert used["colour"] > 0
     without = fitted(kind, frame.drop(columns="colour"))
-    assert ranker.score(data) > without.score(xr.RankingData.from_frame(frame.drop(columns="colour"))) + 0.02
+    assert ranker.score(data) > without.score(er.RankingData.from_frame(frame.drop(columns="colour"))) + 0.02
     scores = ranker.predict(data)
     ranker.save(tmp_path / "model.json")
-    model = xr.load(tmp_path / "model.json")
+    model = er.load(tmp_path / "model.json")
     assert model.scorer.levels == data.levels
     for rows in (frame[FEATURES], frame[FEATURES[::-1]], pl.from_pandas(frame[FEATURES]), data, data.X):
         assert np.array_equal(model.predict(rows), scores)
@@ -266,7 +265,7 @@ def test_the_order_of_levels_in_a_frame_changes_nothing(kind):
 
 def test_fit_of_a_frame_and_grades_is_that_of_the_data():
     frame = table()
-    ranker = xr.LambdaMART(trees=8, min_documents=3, bags=0).fit(frame[FEATURES], frame.relevance, qid=frame.query_id)
+    ranker = er.LambdaMART(trees=8, min_documents=3, bags=0).fit(frame[FEATURES], frame.relevance, qid=frame.query_id)
     assert ranker.model_.to_bytes() == fitted(frame=frame).model_.to_bytes()
 
 
@@ -276,7 +275,7 @@ def test_unseen_levels_and_nulls_are_missing_values(kind):
     scored = [ranker.predict(frame.assign(colour=text)[FEATURES]) for text in (None, "unseen", "", "RED")]
     for each in scored[1:]:
         assert np.array_equal(each, scored[0])
-    rows = xr.RankingData.from_frame(frame.assign(colour="red")).X.copy()
+    rows = er.RankingData.from_frame(frame.assign(colour="red")).X.copy()
     rows[:, 0] = np.nan
     assert np.array_equal(ranker.predict(rows), scored[0])
 
@@ -284,9 +283,9 @@ def test_unseen_levels_and_nulls_are_missing_values(kind):
 def test_validation_data_is_read_by_the_levels_of_the_training_data():
     """It has other levels, so that its own codes would be others: what chooses the number of trees is the same as for the whole frame."""
     train, valid = table(0), table(1, levels=[*KINDS[::-1], "absent"])
-    data, held_out = xr.RankingData.from_frame(train), xr.RankingData.from_frame(valid)
-    ours = xr.LambdaMART(trees=30, min_documents=3, patience=3, bags=0).fit(data, valid=held_out)
-    theirs = xr.LambdaMART(trees=30, min_documents=3, patience=3, bags=0).fit(
+    data, held_out = er.RankingData.from_frame(train), er.RankingData.from_frame(valid)
+    ours = er.LambdaMART(trees=30, min_documents=3, patience=3, bags=0).fit(data, valid=held_out)
+    theirs = er.LambdaMART(trees=30, min_documents=3, patience=3, bags=0).fit(
         data, valid=(valid[FEATURES], valid.relevance, valid.query_id)
     )
     assert ours.model_.to_bytes() == theirs.model_.to_bytes()
@@ -304,35 +303,35 @@ def test_few_and_many_levels(kind, count):
     frame["colour"] = rng.choice(levels, len(frame), p=weight / weight.sum())
     frame["relevance"] = np.clip(np.round(rng.normal(size=len(frame)) + frame.colour.str[6:].astype(int) % 3), 0, 3)
     ranker = fitted(kind, frame)
-    data = xr.RankingData.from_frame(frame)
+    data = er.RankingData.from_frame(frame)
     assert len(data.levels["colour"]) == frame.colour.nunique()
     scores = ranker.predict(data)
     assert np.array_equal(booster_of(ranker.model_.scorer).predict(data.X, raw_score=True), scores)
     assert ranker.model_.training["value"] == ranker.score(data)
 
 
-@pytest.mark.parametrize("kind", [xr.Ridge, xr.DirectRank, xr.LambdaRank, xr.RankBoost, xr.CoordinateAscent, xr.RankSVM])
+@pytest.mark.parametrize("kind", [er.Ridge, er.DirectRank, er.LambdaRank, er.RankBoost, er.CoordinateAscent, er.RankSVM])
 def test_other_rankers_refuse_with_the_remedy(kind):
     told = r"takes numbers alone, and 'colour', 'shop' hold categories; encode them as numbers, leave them out, or use a tree ranker"
     with pytest.raises(IncompatibleError, match=told):
-        kind().fit(xr.RankingData.from_frame(table(missing=0.0)))
+        kind().fit(er.RankingData.from_frame(table(missing=0.0)))
 
 
 def test_a_blend_of_trees_takes_categories(tmp_path):
     frame = table(missing=0.0)
-    blend = xr.Blend(members="lambdamart(trees=4, min_documents=3), mart(trees=4, min_documents=3)", bags=3).fit(
-        xr.RankingData.from_frame(frame)
+    blend = er.Blend(members="lambdamart(trees=4, min_documents=3), mart(trees=4, min_documents=3)", bags=3).fit(
+        er.RankingData.from_frame(frame)
     )
     blend.save(tmp_path / "model.json")
-    assert np.array_equal(xr.load(tmp_path / "model.json").predict(frame[FEATURES]), blend.predict(xr.RankingData.from_frame(frame)))
+    assert np.array_equal(er.load(tmp_path / "model.json").predict(frame[FEATURES]), blend.predict(er.RankingData.from_frame(frame)))
 
 
 @pytest.mark.parametrize("bagging", ["draws", "cross-fit", "bootstrap"])
 def test_bags_keep_levels(bagging):
     frame = table()
     ranker = fitted(frame=frame, bags=3, bagging=bagging)
-    assert ranker.model_.scorer.levels == xr.RankingData.from_frame(frame).levels
-    assert np.array_equal(ranker.predict(frame[FEATURES]), ranker.predict(xr.RankingData.from_frame(frame)))
+    assert ranker.model_.scorer.levels == er.RankingData.from_frame(frame).levels
+    assert np.array_equal(ranker.predict(frame[FEATURES]), ranker.predict(er.RankingData.from_frame(frame)))
 
 
 @pytest.mark.parametrize("missing", ["zero", "mean"])
@@ -360,13 +359,13 @@ def test_numbers_for_a_category_and_the_reverse_are_refused():
 
 def test_training_that_was_broken_off_goes_on(tmp_path):
     frame = table()
-    data, kept = xr.RankingData.from_frame(frame), []
-    xr.LambdaMART(trees=4, min_documents=3, bags=0).fit(data, checkpoint=kept.append)
-    again = xr.LambdaMART(trees=8, min_documents=3, bags=0).fit(data, resume=xr.load(_saved(kept[-1], tmp_path)))
+    data, kept = er.RankingData.from_frame(frame), []
+    er.LambdaMART(trees=4, min_documents=3, bags=0).fit(data, checkpoint=kept.append)
+    again = er.LambdaMART(trees=8, min_documents=3, bags=0).fit(data, resume=er.load(_saved(kept[-1], tmp_path)))
     assert np.array_equal(again.predict(data), fitted(frame=frame).predict(data))
-    other = xr.RankingData.from_frame(frame.assign(colour=["z" + str(text) for text in frame.colour]))
+    other = er.RankingData.from_frame(frame.assign(colour=["z" + str(text) for text in frame.colour]))
     with pytest.raises(IncompatibleError, match="data="):
-        xr.LambdaMART(trees=8, min_documents=3, bags=0).fit(other, resume=kept[-1])
+        er.LambdaMART(trees=8, min_documents=3, bags=0).fit(other, resume=kept[-1])
 
 
 def _saved(model, folder):
@@ -376,14 +375,14 @@ def _saved(model, folder):
 
 def test_the_file_has_levels_and_fits_its_schema(tmp_path):
     record = json.loads(_saved(fitted().model_, tmp_path).read_text())
-    schema = json.loads((Path(xr.__file__).parent / "scorers" / "model.schema.json").read_text())
+    schema = json.loads((Path(er.__file__).parent / "scorers" / "model.schema.json").read_text())
     Draft202012Validator(schema).validate(record)
     assert record["scorer"]["levels"]["shop"] == ["s1", "s2"]
     for levels in ([], {"colour": "red"}, {"colour": ["red", "red"]}, {"colour": [1]}, {"colour": [""]}, {"other": ["red"]}):
         record["scorer"]["levels"] = levels
         (tmp_path / "odd.json").write_text(json.dumps(record))
         with pytest.raises(DataError, match="levels"):
-            xr.load(tmp_path / "odd.json")
+            er.load(tmp_path / "odd.json")
         assert levels == {"other": ["red"]} or not Draft202012Validator(schema).is_valid(record)
 
 
@@ -393,20 +392,20 @@ def test_the_file_has_levels_and_fits_its_schema(tmp_path):
 def test_lightgbm_reads_the_export_with_pandas(tmp_path):
     frame = table()
     ranker = fitted(frame=frame)
-    export = xr.export(ranker, "lightgbm")
+    export = er.export(ranker, "lightgbm")
     assert any("'colour', 'shop' from pandas columns of dtype category" in remark for remark in export.remarks)
     turned = frame.assign(colour=pd.Categorical(frame.colour, categories=KINDS[::-1]))
     booster = lgb.Booster(model_str=export.content.decode())
     assert np.array_equal(booster.predict(turned[FEATURES], raw_score=True), ranker.predict(frame[FEATURES]))
     (tmp_path / "model.txt").write_bytes(export.content)
-    assert np.array_equal(xr.load(tmp_path / "model.txt").predict(frame[FEATURES]), ranker.predict(frame[FEATURES]))
+    assert np.array_equal(er.load(tmp_path / "model.txt").predict(frame[FEATURES]), ranker.predict(frame[FEATURES]))
 
 
 def test_a_model_that_lightgbm_trained_on_pandas_reads_frames(tmp_path):
     frame = table()
     X = frame[FEATURES].assign(colour=pd.Categorical(frame.colour, categories=KINDS))
     theirs = lgb.LGBMRanker(n_estimators=5, min_child_samples=3, verbose=-1).fit(X, frame.relevance, group=[8] * 40)
-    model = xr.from_estimator(theirs)
+    model = er.from_estimator(theirs)
     assert model.scorer.levels["colour"] == tuple(KINDS)
     assert np.array_equal(model.predict(frame[FEATURES]), theirs.predict(X))
 
@@ -417,12 +416,12 @@ def test_exports_refuse_categories_by_name_with_the_remedy(target):
         IncompatibleError,
         match=r"a categorical split, which only --to lightgbm can write; .* train without 'colour'.*, or with a column of 0 and 1",
     ):
-        xr.export(fitted(), target)
+        er.export(fitted(), target)
 
 
 def test_the_card_and_the_summary_name_categories():
     assert "colour (7 levels), shop (2 levels)" in fitted().model_.card()
-    assert describe(xr.RankingData.from_frame(table())).categories == {"colour": 7, "shop": 2}
+    assert describe(er.RankingData.from_frame(table())).categories == {"colour": 7, "shop": 2}
 
 
 class Text(str):
@@ -439,7 +438,7 @@ class Text(str):
 def test_a_service_looks_levels_up():
     """However many there are, a text is compared with a few of them only."""
 
-    class Shops(xr.Linear):
+    class Shops(er.models.Linear):
         levels = MappingProxyType({"shop": tuple(Text(f"{number:05}") for number in range(2000))})
 
     scorer = Shops(np.ones(1), ("shop",))
@@ -475,12 +474,12 @@ def test_a_service_takes_texts():
 def test_importance_is_that_of_the_model_on_its_own_levels():
     frame = table()
     ranker = fitted(frame=frame)
-    turned = xr.RankingData.from_frame(frame[frame.colour != "7"])  # all codes behind it are others
-    found = xr.importance(ranker, turned, repeats=1)
+    turned = er.RankingData.from_frame(frame[frame.colour != "7"])  # all codes behind it are others
+    found = er.inspect.importance(ranker, turned, repeats=1)
     assert turned.levels != ranker.model_.scorer.levels
     by_hand = aligned(turned, turned.feature_names, levels=ranker.model_.scorer.levels)
-    assert found.per_feature == xr.importance(ranker, by_hand, repeats=1).per_feature
-    assert found.value == xr.evaluate(found.measure, turned, ranker.predict(frame[frame.colour != "7"][FEATURES])).means[str(found.measure)]
+    assert found.per_feature == er.inspect.importance(ranker, by_hand, repeats=1).per_feature
+    assert found.value == er.evaluate(found.measure, turned, ranker.predict(frame[frame.colour != "7"][FEATURES])).means[str(found.measure)]
 
 
 def test_commands_take_categories_and_say_what_they_leave_out(tmp_path, monkeypatch):
@@ -499,7 +498,7 @@ def test_commands_take_categories_and_say_what_they_leave_out(tmp_path, monkeypa
     scored = run("predict", "model.json", "shop.csv", "--feature-columns", "x, colour,shop")
     assert scored.exit_code == 0, scored.output
     assert "left out" not in scored.stderr
-    theirs = xr.load("model.json").predict(frame[FEATURES])
+    theirs = er.load("model.json").predict(frame[FEATURES])
     assert np.array_equal([float(line) for line in scored.stdout.split()], theirs)
     refused = run("convert", "shop.csv", "shop.txt")
     assert refused.exit_code == 2
@@ -514,9 +513,9 @@ def _line(text):
 
 def test_a_comparison_has_categories():
     frame = table(queries=30, missing=0.0)
-    data = xr.RankingData.from_frame(frame)
+    data = er.RankingData.from_frame(frame)
     methods = ["lambdamart(trees=4, min_documents=3)", "lightgbm(trees=4)", lgb.LGBMRanker(n_estimators=4, verbose=-1), "ridge", "xgboost"]
-    found = xr.compare(data, methods, folds=3, threads=2)
+    found = er.compare(data, methods, folds=3, threads=2)
     failed = {fit.method: fit.failed for fit in found.fits}
     assert [bool(reason) for reason in failed.values()] == [False, False, False, True, True]
     assert "use a tree ranker" in failed["ridge"]
@@ -531,7 +530,7 @@ def test_parts_of_letors_rotation_share_their_levels(tmp_path):
         frame = pd.DataFrame({"query_id": [f"{number}a"] * 4 + [f"{number}b"] * 4, "relevance": rng.integers(0, 2, 8)})
         frames.append(frame.assign(colour=[colours[i % len(colours)] for i in range(8)], x=rng.normal(size=8)))
         frames[-1].to_parquet(tmp_path / f"S{number}.parquet")
-    fold = xr.read_parts([tmp_path / f"S{number}.parquet" for number in range(5)])[0]
+    fold = er.data.read_parts([tmp_path / f"S{number}.parquet" for number in range(5)])[0]
     j = fold.train.feature_names.index("colour")
     texts = [fold.train.levels["colour"][int(code)] for code in fold.train.X[:, j]]
     assert texts == [text for frame in frames[:3] for text in frame["colour"]]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.ranking_data import checksum
 from exactrank.rankers.training_data import in_content_order, joined
 
@@ -14,12 +14,12 @@ def frame(**columns):
     return pandas.DataFrame({"query_id": [2, 1, 2, 1, 2], "relevance": [0, 1, 2, 0, 1], "bm25": [0.5, 1.5, 2.5, 3.5, 4.5]} | columns)
 
 
-COLUMNS = xr.Columns(keep=("revenue",))
+COLUMNS = er.data.Columns(keep=("revenue",))
 REVENUE = [5.0, 0.1, 0.2, 3.0, 0.25]
 
 
 def test_kept_columns_are_no_features_and_follow_their_documents():
-    data = xr.RankingData.from_frame(frame(revenue=REVENUE), COLUMNS)
+    data = er.RankingData.from_frame(frame(revenue=REVENUE), COLUMNS)
     assert data.feature_names == ("bm25",)
     assert data.ungrouped(data.kept["revenue"]).tolist() == REVENUE
     taken = data.take_queries([1, 0, 1])
@@ -33,18 +33,18 @@ def test_kept_columns_are_no_features_and_follow_their_documents():
 
 @pytest.mark.parametrize("suffix", ["xr", "parquet", "csv", "csv.gz"])
 def test_kept_columns_go_through_files(tmp_path, suffix):
-    data = xr.RankingData.from_frame(frame(revenue=REVENUE), COLUMNS)
-    xr.write(data, tmp_path / f"data.{suffix}")
-    again = xr.read(tmp_path / f"data.{suffix}", columns=COLUMNS)
+    data = er.RankingData.from_frame(frame(revenue=REVENUE), COLUMNS)
+    er.write(data, tmp_path / f"data.{suffix}")
+    again = er.read(tmp_path / f"data.{suffix}", columns=COLUMNS)
     assert again.kept["revenue"].tolist() == data.kept["revenue"].tolist()
     assert again.feature_names == ("bm25",)
     assert checksum(again) == checksum(data)
 
 
 def test_text_has_no_place_for_them(tmp_path):
-    data = xr.RankingData.from_frame(frame(revenue=REVENUE), COLUMNS)
-    with pytest.raises(xr.IncompatibleError, match=r"no place for the kept column 'revenue'; write .xr"):
-        xr.write(data, tmp_path / "data.txt")
+    data = er.RankingData.from_frame(frame(revenue=REVENUE), COLUMNS)
+    with pytest.raises(er.errors.IncompatibleError, match=r"no place for the kept column 'revenue'; write .xr"):
+        er.write(data, tmp_path / "data.txt")
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["DCG(gain='linear')@3", "nDCG@2", "AP(rel=2)", "ERR@3", "P(rel=2, ties='expected')@2"]))
@@ -52,12 +52,12 @@ def test_a_measure_of_the_grades_column_is_the_measure_of_grades(seed, text):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 7, 5)
     y, scores = rng.integers(0, 5, sizes.sum()).astype(float), rng.integers(0, 4, sizes.sum()).astype(float)
-    data = xr.RankingData.from_arrays(None, y, group=sizes)
-    beside = xr.RankingData.from_arrays(None, np.zeros(len(y)), group=sizes, kept={"again": y})
+    data = er.RankingData.from_arrays(None, y, group=sizes)
+    beside = er.RankingData.from_arrays(None, np.zeros(len(y)), group=sizes, kept={"again": y})
     name, _, rest = text.partition("@")
     column = name[:-1] + ", column='again')" if name.endswith(")") else name + "(column='again')"
-    theirs = xr.evaluate(text, data, scores).per_query
-    assert np.array_equal(xr.evaluate(f"{column}@{rest}" if rest else column, beside, scores).per_query, theirs)
+    theirs = er.evaluate(text, data, scores).per_query
+    assert np.array_equal(er.evaluate(f"{column}@{rest}" if rest else column, beside, scores).per_query, theirs)
 
 
 @given(st.integers(0, 10**6))
@@ -65,44 +65,46 @@ def test_totals_are_sums_over_the_first_ranks(seed):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 7, 4)
     revenue, scores = rng.integers(0, 50, sizes.sum()) / 8, rng.permutation(sizes.sum()).astype(float)
-    data = xr.RankingData.from_arrays(None, np.zeros(len(revenue)), group=sizes, kept={"revenue": revenue})
+    data = er.RankingData.from_arrays(None, np.zeros(len(revenue)), group=sizes, kept={"revenue": revenue})
     ends = np.cumsum(sizes)
     theirs = [sum(revenue[b:e][np.argsort(-scores[b:e])][:3]) for b, e in zip(ends - sizes, ends, strict=True)]
-    assert xr.evaluate("revenue@3", data, scores).per_query[0].tolist() == theirs
+    assert er.evaluate("revenue@3", data, scores).per_query[0].tolist() == theirs
 
 
 def test_a_feature_is_a_column_too():
-    data = xr.RankingData.from_arrays([[1.5, 2.0], [0.5, 3.0]], [0, 1], group=[2], feature_names=["price", "length"])
-    assert xr.evaluate("price@1", data, [0, 1]).means == {"price@1": 0.5}
+    data = er.RankingData.from_arrays([[1.5, 2.0], [0.5, 3.0]], [0, 1], group=[2], feature_names=["price", "length"])
+    assert er.evaluate("price@1", data, [0, 1]).means == {"price@1": 0.5}
 
 
 def test_every_ranker_can_learn_from_a_column():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
-    data = xr.RankingData.from_arrays(X, np.arange(200) % 2, group=[10] * 20, kept={"revenue": np.exp(X[:, 1])})
-    for ranker in (xr.LambdaRank("revenue@3"), xr.DirectRank("revenue@3", bags=0), xr.Ridge("revenue@3")):
-        assert ranker.fit(data).score(data) > 0.95 * xr.evaluate("revenue@3", data, X[:, 1]).means["revenue@3"]
+    data = er.RankingData.from_arrays(X, np.arange(200) % 2, group=[10] * 20, kept={"revenue": np.exp(X[:, 1])})
+    for ranker in (er.LambdaRank("revenue@3"), er.DirectRank("revenue@3", bags=0), er.Ridge("revenue@3")):
+        assert ranker.fit(data).score(data) > 0.95 * er.evaluate("revenue@3", data, X[:, 1]).means["revenue@3"]
 
 
 def test_what_is_wrong_is_named():
-    data = xr.RankingData.from_frame(frame(revenue=REVENUE), COLUMNS)
+    data = er.RankingData.from_frame(frame(revenue=REVENUE), COLUMNS)
     with pytest.raises(
-        xr.DataError, match=r"no column 'profit'; it has revenue, bm25; of a table, keep it by Columns\(keep=\('profit',\)\)"
+        er.errors.DataError, match=r"no column 'profit'; it has revenue, bm25; of a table, keep it by Columns\(keep=\('profit',\)\)"
     ):
-        xr.evaluate("profit@10", data, data.X[:, 0])
-    with pytest.raises(xr.DataError, match=r"column 'revenue' of row 1 \(from 0\) is missing; .* a number in every row"):
-        xr.RankingData.from_frame(frame(revenue=[1.0, None, 2.0, 3.0, 4.0]), COLUMNS)
-    with pytest.raises(xr.DataError, match=r"has no column 'revenue'; .*Columns\(keep=...\)"):
-        xr.RankingData.from_frame(frame(), COLUMNS)
-    below = xr.RankingData.from_frame(frame(revenue=[1.0, -2.5, 2.0, 3.0, 4.0]), COLUMNS)
-    with pytest.raises(xr.DataError, match=r"column 'revenue' is -2.5 in row 1, and gains are numbers of at least 0; add a constant"):
-        xr.evaluate("revenue@10", below, below.X[:, 0])
-    with pytest.raises(xr.DataError, match="column 'x' has shape"):
-        xr.RankingData.from_arrays(None, [0, 1], group=[2], kept={"x": [1.0]})
-    with pytest.raises(xr.DataError, match="column 'a' cannot be kept"):
-        xr.RankingData.from_arrays([[1.0], [2.0]], [0, 1], group=[2], feature_names=["a"], kept={"a": [1.0, 2.0]})
-    with pytest.raises(xr.MeasureError, match=r"did you mean nDCG\?.*a column of the data is written Total\(column='nDCGG'\)@10"):
-        xr.parse_measure("nDCGG@10")
+        er.evaluate("profit@10", data, data.X[:, 0])
+    with pytest.raises(er.errors.DataError, match=r"column 'revenue' of row 1 \(from 0\) is missing; .* a number in every row"):
+        er.RankingData.from_frame(frame(revenue=[1.0, None, 2.0, 3.0, 4.0]), COLUMNS)
+    with pytest.raises(er.errors.DataError, match=r"has no column 'revenue'; .*Columns\(keep=...\)"):
+        er.RankingData.from_frame(frame(), COLUMNS)
+    below = er.RankingData.from_frame(frame(revenue=[1.0, -2.5, 2.0, 3.0, 4.0]), COLUMNS)
+    with pytest.raises(
+        er.errors.DataError, match=r"column 'revenue' is -2.5 in row 1, and gains are numbers of at least 0; add a constant"
+    ):
+        er.evaluate("revenue@10", below, below.X[:, 0])
+    with pytest.raises(er.errors.DataError, match="column 'x' has shape"):
+        er.RankingData.from_arrays(None, [0, 1], group=[2], kept={"x": [1.0]})
+    with pytest.raises(er.errors.DataError, match="column 'a' cannot be kept"):
+        er.RankingData.from_arrays([[1.0], [2.0]], [0, 1], group=[2], feature_names=["a"], kept={"a": [1.0, 2.0]})
+    with pytest.raises(er.errors.MeasureError, match=r"did you mean nDCG\?.*a column of the data is written Total\(column='nDCGG'\)@10"):
+        er.parse_measure("nDCGG@10")
     for name in ("price", "revenue", "margin", "clicks", "profit", "cost"):
-        assert xr.parse_measure(f"{name}@10") == xr.Total(column=name, k=10)
-        assert xr.parse_measure(str(xr.Total(column=name, k=10))) == xr.Total(column=name, k=10)
+        assert er.parse_measure(f"{name}@10") == er.measures.Total(column=name, k=10)
+        assert er.parse_measure(str(er.measures.Total(column=name, k=10))) == er.measures.Total(column=name, k=10)

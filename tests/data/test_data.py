@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.immutable import immutable, is_immutable
 from exactrank.data.validation import boundaries
@@ -34,7 +34,7 @@ def column(values):
 @given(qid=IDS)
 def test_grouping_is_stable_and_reversible(qid):
     rows = np.arange(len(qid))
-    data = xr.RankingData.from_arrays(rows[:, None], rows, qid=column(qid))
+    data = er.RankingData.from_arrays(rows[:, None], rows, qid=column(qid))
     assert data.qid.tolist() == list(dict.fromkeys(qid))
     assert [qid[i] for i in data.y.astype(int)] == [q for q in dict.fromkeys(qid) for _ in range(qid.count(q))]
     for q in range(data.n_queries):
@@ -47,14 +47,14 @@ def test_grouping_is_stable_and_reversible(qid):
 
 def test_group_sizes_and_sparse_features():
     X = scipy.sparse.csr_matrix([[1.0, 0], [0, 2], [3, 0]])
-    data = xr.RankingData.from_arrays(X, [1, 0, 2], group=[2, 1])
+    data = er.RankingData.from_arrays(X, [1, 0, 2], group=[2, 1])
     assert data.X.tolist() == [[1, 0], [0, 2], [3, 0]]
     assert data.indptr.tolist() == [0, 2, 3]
 
 
 def test_a_frame_of_features_names_them():
     frame = pd.DataFrame({"bm25": [1.0, 2.0], "age": [3, 4]})
-    data = xr.RankingData.from_arrays(frame, pd.Series([1, 0]), qid=pd.Series(["a", "a"]))
+    data = er.RankingData.from_arrays(frame, pd.Series([1, 0]), qid=pd.Series(["a", "a"]))
     assert data.feature_names == ("bm25", "age")
     assert data.X.tolist() == [[1, 3], [2, 4]]
 
@@ -67,7 +67,7 @@ def contents(data):
 
 def test_the_callers_arrays_stay_as_they_are():
     X, y = np.ones((3, 2), np.float32), np.zeros(3)
-    data = xr.RankingData.from_arrays(X, y, qid=[1, 1, 2])
+    data = er.RankingData.from_arrays(X, y, qid=[1, 1, 2])
     assert X.flags.writeable
     assert y.flags.writeable
     with pytest.raises(ValueError, match="read-only"):
@@ -93,7 +93,7 @@ def test_writing_into_what_was_given_changes_nothing(kinds, together, writable):
     for view in passed:
         view.flags.writeable = writable  # a view that can't be written still looks at an array that can
     X, y, sample, query, ids = passed
-    data = xr.RankingData.from_arrays(X, y, qid=ids, sample_weight=sample, query_weight=query)
+    data = er.RankingData.from_arrays(X, y, qid=ids, sample_weight=sample, query_weight=query)
     before = contents(data)
     for array in (*given, qid):
         array[...] = 77
@@ -105,7 +105,7 @@ def test_writing_into_the_parts_of_data_made_by_hand_changes_nothing():
     given = {"X": rng.random((4, 2), np.float32), "y": rng.random(4), "indptr": np.array([0, 1, 4]), "qid": column(["a", ("b", 1)])}
     given |= {"sample_weight": rng.random(4), "query_weight": rng.random(2), "order": rng.permutation(4)}
     text = {"buffer": np.frombuffer(bytearray(b"abcd"), np.uint8), "start": np.arange(4), "stop": np.arange(1, 5)}
-    data = xr.RankingData(feature_names=("f", "g"), docid=TextColumn(**text), **given)
+    data = er.RankingData(feature_names=("f", "g"), docid=TextColumn(**text), **given)
     again = replace(data, **given)
     before = contents(data)
     for array in (given | text).values():
@@ -114,7 +114,7 @@ def test_writing_into_the_parts_of_data_made_by_hand_changes_nothing():
 
 
 def test_nobody_can_write_into_data():
-    data = xr.RankingData.from_arrays([[1.0], [2.0]], [0.0, 1.0], qid=[1, 1], docid=["a", "b"], sample_weight=[1, 2], query_weight=[1])
+    data = er.RankingData.from_arrays([[1.0], [2.0]], [0.0, 1.0], qid=[1, 1], docid=["a", "b"], sample_weight=[1, 2], query_weight=[1])
     for copied in (data, copy.copy(data), copy.deepcopy(data), pickle.loads(pickle.dumps(data)), data.take_queries([0])):
         arrays = [getattr(copied, name) for name in ("X", "y", "indptr", "qid", "sample_weight", "query_weight")]
         for array in [*arrays, copied.sizes, copied.weights, copied.docid.buffer, copied.docid.start, copied.docid.stop]:
@@ -127,7 +127,7 @@ def test_nobody_can_write_into_data():
 def test_what_cannot_be_written_is_shared(tmp_path):
     np.save(tmp_path / "X.npy", np.ones((3, 2), np.float32))
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    data = xr.RankingData.from_arrays(mapped, [1.0, 0.0, 1.0], group=[3])
+    data = er.RankingData.from_arrays(mapped, [1.0, 0.0, 1.0], group=[3])
     assert type(data.X) is np.ndarray
     assert np.shares_memory(data.X, mapped)
     assert np.shares_memory(replace(data, y=np.zeros(3)).X, mapped)
@@ -137,14 +137,14 @@ def test_what_cannot_be_written_is_shared(tmp_path):
 
 def test_weights_per_query_or_per_row():
     rows = {"X": None, "y": [1, 0, 1], "qid": ["b", "a", "b"]}
-    assert xr.RankingData.from_arrays(**rows, query_weight=[2, 3]).query_weight.tolist() == [2, 3]
-    assert xr.RankingData.from_arrays(**rows, query_weight=[2, 3, 2]).query_weight.tolist() == [2, 3]
-    assert xr.RankingData.from_arrays(**rows, sample_weight=[1, 2, 3]).sample_weight.tolist() == [1, 3, 2]
+    assert er.RankingData.from_arrays(**rows, query_weight=[2, 3]).query_weight.tolist() == [2, 3]
+    assert er.RankingData.from_arrays(**rows, query_weight=[2, 3, 2]).query_weight.tolist() == [2, 3]
+    assert er.RankingData.from_arrays(**rows, sample_weight=[1, 2, 3]).sample_weight.tolist() == [1, 3, 2]
 
 
 @pytest.mark.parametrize("weight", [None, [2.0, 0.0]])
 def test_sizes_longest_and_weights_of_queries(weight):
-    data = xr.RankingData.from_arrays(None, [0, 1, 2, 0], qid=["b", "a", "b", "b"], query_weight=weight)
+    data = er.RankingData.from_arrays(None, [0, 1, 2, 0], qid=["b", "a", "b", "b"], query_weight=weight)
     assert (data.sizes.tolist(), data.longest) == ([3, 1], 3)
     assert data.weights.tolist() == (weight or [1.0, 1.0])
     assert all(is_immutable(each) and each is again for each, again in ((data.sizes, data.sizes), (data.weights, data.weights)))
@@ -153,7 +153,7 @@ def test_sizes_longest_and_weights_of_queries(weight):
 
 
 def test_taking_queries():
-    data = xr.RankingData.from_arrays(np.arange(4.0)[:, None], [0, 1, 2, 3], qid=[5, 6, 5, 7], docid=list("abcd"), query_weight=[1, 2, 3])
+    data = er.RankingData.from_arrays(np.arange(4.0)[:, None], [0, 1, 2, 3], qid=[5, 6, 5, 7], docid=list("abcd"), query_weight=[1, 2, 3])
     part = data.take_queries([2, 0])
     assert part.qid.tolist() == [7, 5]
     assert part.y.tolist() == [3, 0, 2]
@@ -161,25 +161,25 @@ def test_taking_queries():
     assert part.query_weight.tolist() == [3, 1]
     assert data.take_queries([False, True, False]).qid.tolist() == [6]
     for bad in ([], [3], [-1], [0.5], [True], [[0]], True, [[0], [1, 2]], np.array([2**63], np.uint64)):
-        with pytest.raises(xr.DataError, match="at least one query number from 0 to 2"):
+        with pytest.raises(er.errors.DataError, match="at least one query number from 0 to 2"):
             data.take_queries(bad)
 
 
 @pytest.mark.parametrize("qid", [[1, 1, 2], [1, 2, 1]])
 @pytest.mark.parametrize("count", [2, 4])
 def test_values_must_be_one_per_document(qid, count):
-    data = xr.RankingData.from_arrays(None, [0, 1, 2], qid=qid)
+    data = er.RankingData.from_arrays(None, [0, 1, 2], qid=qid)
     for reordered in (data.grouped, data.ungrouped):
-        with pytest.raises(xr.DataError, match=f"{count} values for 3 documents"):
+        with pytest.raises(er.errors.DataError, match=f"{count} values for 3 documents"):
             reordered(np.zeros(count))
 
 
 def test_features_by_name_in_the_callers_order():
-    data = xr.RankingData.from_arrays([[1.0, 5], [2, 6], [3, 7]], [0, 1, 2], qid=[5, 6, 5], docid=[10, 20, 30], feature_names=["a", "b"])
+    data = er.RankingData.from_arrays([[1.0, 5], [2, 6], [3, 7]], [0, 1, 2], qid=[5, 6, 5], docid=[10, 20, 30], feature_names=["a", "b"])
     assert data.X[:, 1].tolist() == [5, 7, 6]
     assert data.feature("b").tolist() == [5, 6, 7]
     assert data.docid.tolist() == ["10", "30", "20"]
-    with pytest.raises(xr.DataError, match="no feature 'c'; the data has a, b"):
+    with pytest.raises(er.errors.DataError, match="no feature 'c'; the data has a, b"):
         data.feature("c")
 
 
@@ -225,8 +225,8 @@ def test_features_by_name_in_the_callers_order():
 )
 def test_bad_arrays_are_explained(changes, said):
     given = {"X": [[1.0], [2.0], [3.0]], "y": [1, 0, 2], "qid": [1, 1, 2], **changes}
-    with pytest.raises(xr.DataError, match=said):
-        xr.RankingData.from_arrays(given.pop("X"), given.pop("y"), **given)
+    with pytest.raises(er.errors.DataError, match=said):
+        er.RankingData.from_arrays(given.pop("X"), given.pop("y"), **given)
 
 
 @given(st.lists(st.integers(-1, 5) | st.sampled_from([2**31, 2**62, 2**63 - 1, 2**63, 2**64 - 1]), max_size=8), st.integers(1, 20))
@@ -278,8 +278,8 @@ WRAPPING = np.array([0, 2**63 - 1, -(2**63), -1, 3])  # every step is positive i
     ],
 )
 def test_invariants_hold_however_data_is_made(changes, said):
-    data = xr.RankingData.from_arrays([[1.0], [2.0], [3.0]], [1, 0, 2], qid=[1, 1, 2])
-    with pytest.raises(xr.DataError, match=said):
+    data = er.RankingData.from_arrays([[1.0], [2.0], [3.0]], [1, 0, 2], qid=[1, 1, 2])
+    with pytest.raises(er.errors.DataError, match=said):
         replace(data, **changes)
 
 
@@ -295,18 +295,18 @@ def test_invariants_hold_however_data_is_made(changes, said):
     ],
 )
 def test_strings_lie_within_their_text(start, stop, said):
-    with pytest.raises(xr.DataError, match=said):
+    with pytest.raises(er.errors.DataError, match=said):
         TextColumn(np.frombuffer(b"abcd", np.uint8), np.array(start), np.array(stop))
 
 
 def test_half_of_a_surrogate_pair_is_explained():
-    with pytest.raises(xr.DataError, match="half of a surrogate pair"):
-        xr.RankingData.from_arrays(None, [1], qid=[1], docid=["\ud800"])
+    with pytest.raises(er.errors.DataError, match="half of a surrogate pair"):
+        er.RankingData.from_arrays(None, [1], qid=[1], docid=["\ud800"])
 
 
 def test_missing_features_are_kept_and_counted():
-    data = xr.RankingData.from_arrays([[1.0, np.nan], [np.nan, np.nan]], [1, 0], qid=[1, 1])
-    summary = xr.describe(data)
+    data = er.RankingData.from_arrays([[1.0, np.nan], [np.nan, np.nan]], [1, 0], qid=[1, 1])
+    summary = er.describe(data)
     assert summary.missing_values == {"x0": 1, "x1": 2}
     assert summary.constant_features == ("x1",)
 
@@ -319,7 +319,7 @@ def test_description_equals_numpy(threads):
     X[rng.integers(0, 30_000, 50), 11] = np.nan
     qid = rng.integers(0, 500, 30_000)
     y = rng.integers(0, 3, 30_000)
-    summary = xr.describe(xr.RankingData.from_arrays(X, y, qid=qid), threads=threads)
+    summary = er.describe(er.RankingData.from_arrays(X, y, qid=qid), threads=threads)
     lengths = np.bincount(qid)
     assert summary.list_lengths == (lengths.min(), np.median(lengths), lengths.max())
     assert summary.constant_features == ("x7",)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.data.files import letor
 from tests.reference import letor as reference
@@ -122,7 +122,7 @@ def write(tmp_path, text, name="data.txt"):
 
 
 def test_interleaved_queries_are_grouped_and_scores_go_back(tmp_path):
-    data = xr.read(write(tmp_path, "1 qid:9 1:1\n0 qid:2 1:2\n2 qid:9 1:3 #b\n1 qid:2 1:4\n"))
+    data = er.read(write(tmp_path, "1 qid:9 1:1\n0 qid:2 1:2\n2 qid:9 1:3 #b\n1 qid:2 1:4\n"))
     assert data.qid.tolist() == [9, 2]
     assert data.X[:, 0].tolist() == [1, 3, 2, 4]
     assert data.ungrouped(data.X[:, 0]).tolist() == [1, 2, 3, 4]
@@ -135,9 +135,9 @@ def test_interleaved_queries_are_grouped_and_scores_go_back(tmp_path):
 @given(text=st.lists(lines(), min_size=1, max_size=12).map("".join))
 def test_stream_equals_read_and_text_reads_back(text, tmp_path_factory):
     folder = tmp_path_factory.mktemp("letor")
-    data = xr.read(write(folder, text))
-    xr.write(data, folder / "again.txt")
-    again = xr.read(folder / "again.txt", n_features=data.n_features or None)
+    data = er.read(write(folder, text))
+    er.write(data, folder / "again.txt")
+    again = er.read(folder / "again.txt", n_features=data.n_features or None)
     np.testing.assert_array_equal(data.X, again.X)
     assert data.y.tolist() == again.y.tolist()
     assert [str(q) for q in data.qid] == [str(q) for q in again.qid]
@@ -149,9 +149,9 @@ def test_stream_equals_read_and_text_reads_back(text, tmp_path_factory):
 def test_streaming_in_small_blocks_equals_reading(tmp_path, monkeypatch):
     rows = "".join(f"{i % 3} qid:{i % 4} 1:{i} {'9:2 ' if i == 80 else ''}# d{i}\n" for i in range(100))
     path = write(tmp_path, rows)
-    whole = xr.read(path)
+    whole = er.read(path)
     monkeypatch.setattr(letor, "TEXT_BLOCK", 64)
-    stream = letor.LetorFormat().stream(path, xr.data.format.ReadOptions())
+    stream = letor.LetorFormat().stream(path, er.data.format.ReadOptions())
     blocks = list(stream.blocks)
     assert len(blocks) > 5
     assert stream.feature_names == whole.feature_names
@@ -161,8 +161,8 @@ def test_streaming_in_small_blocks_equals_reading(tmp_path, monkeypatch):
 
 def test_a_byte_order_mark_is_skipped(tmp_path):
     for text in (b"1 qid:1 1:2", b"1 qid:1 1:2\n0 qid:1 1:3\n"):
-        assert xr.read(write(tmp_path, b"\xef\xbb\xbf" + text)).X[0, 0] == 2
-        assert xr.read(write(tmp_path, text)).X[0, 0] == 2
+        assert er.read(write(tmp_path, b"\xef\xbb\xbf" + text)).X[0, 0] == 2
+        assert er.read(write(tmp_path, text)).X[0, 0] == 2
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -170,9 +170,9 @@ def test_a_byte_order_mark_is_skipped(tmp_path):
 def test_reading_in_small_blocks_equals_reading_at_once(tmp_path, monkeypatch, threads, packed):
     text = "".join(f"{i % 3} qid:{i // 4} 1:{i} 3:0.5 # d{i}\n" for i in range(200)).encode()
     path = write(tmp_path, gzip.compress(text) if packed else text)
-    whole = xr.read(path, threads=1)
+    whole = er.read(path, threads=1)
     monkeypatch.setattr(letor, "TEXT_BLOCK", 100)
-    blockwise = xr.read(path, threads=threads)
+    blockwise = er.read(path, threads=threads)
     np.testing.assert_array_equal(blockwise.X, whole.X)
     assert blockwise.qid.tolist() == whole.qid.tolist() == list(range(50))
     assert blockwise.docid.tolist() == [f"d{i}" for i in range(200)]
@@ -182,10 +182,10 @@ def test_gzip_crlf_and_strange_bytes_are_fine(tmp_path):
     text = b"2 qid:1 1:0.5\t2:1 # docid = caf\xe9\xff \r\n\r\n0 qid:1 2:3   \r\n1 qid:2 1:7"
     path = tmp_path / "data.txt.gz"
     path.write_bytes(gzip.compress(text))
-    data = xr.read(path, threads=2)
+    data = er.read(path, threads=2)
     assert data.X.tolist() == [[0.5, 1], [0, 3], [7, 0]]
     assert data.docid[0].encode("utf-8", "surrogateescape") == b"caf\xe9\xff"
-    xr.write(data, tmp_path / "again.txt.gz")
+    er.write(data, tmp_path / "again.txt.gz")
     assert b"# docid = caf\xe9\xff" in gzip.decompress((tmp_path / "again.txt.gz").read_bytes())
 
 
@@ -225,50 +225,50 @@ def test_gzip_crlf_and_strange_bytes_are_fine(tmp_path):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_bad_lines_are_explained(tmp_path, text, line, said, threads):
     path = write(tmp_path, text)
-    with pytest.raises(xr.DataError, match=rf"data\.txt:{line}: .*{said}"):
-        xr.read(path, threads=threads)
+    with pytest.raises(er.errors.DataError, match=rf"data\.txt:{line}: .*{said}"):
+        er.read(path, threads=threads)
 
 
 def test_the_first_bad_line_of_a_long_file_is_named(tmp_path):
     rows = [f"{i % 3} qid:{i // 9} " + " ".join(f"{j}:{i}" for j in range(1, 30)) for i in range(20_000)]
     rows[15_321] = "1 qid:3 1:oops"
     rows[17_000] = "bad"
-    with pytest.raises(xr.DataError, match=r"data\.txt:15322: value of '1:oops'"):
-        xr.read(write(tmp_path, "\n".join(rows)), threads=2)
+    with pytest.raises(er.errors.DataError, match=r"data\.txt:15322: value of '1:oops'"):
+        er.read(write(tmp_path, "\n".join(rows)), threads=2)
 
 
 def test_missing_values_are_kept_when_asked(tmp_path):
     path = write(tmp_path, "1 qid:1 1:nan 2:NULL 3:1\n0 qid:1 1:-inf 2:2 3:Infinity\n")
-    data = xr.read(path, keep_missing=True)
+    data = er.read(path, keep_missing=True)
     assert np.isnan(data.X).tolist() == [[True, True, False], [True, False, True]]
-    assert xr.describe(data).missing_values == {"1": 2, "2": 1, "3": 1}
+    assert er.describe(data).missing_values == {"1": 2, "2": 1, "3": 1}
 
 
 def test_feature_ids_from_zero_or_one(tmp_path):
     late_zero = write(tmp_path, "1 qid:1 1:5 3:6\n1 qid:1 0:7 2:8\n")
-    assert xr.read(late_zero).X.tolist() == [[0, 5, 0, 6], [7, 0, 8, 0]]
-    assert xr.read(late_zero).feature_names == ("0", "1", "2", "3")
+    assert er.read(late_zero).X.tolist() == [[0, 5, 0, 6], [7, 0, 8, 0]]
+    assert er.read(late_zero).feature_names == ("0", "1", "2", "3")
     one = write(tmp_path, "1 qid:1 1:5 2:6\n", "one.txt")
-    assert xr.read(one).X.tolist() == [[5, 6]]
-    assert xr.read(one, first_feature=0).X.tolist() == [[0, 5, 6]]
-    assert xr.read(one, n_features=4).X.tolist() == [[5, 6, 0, 0]]
-    with pytest.raises(xr.DataError, match=r"feature id 2 lies outside 1\.\.1"):
-        xr.read(one, n_features=1)
-    with pytest.raises(xr.DataError, match="feature id 0 lies below first_feature=1"):
-        xr.read(late_zero, first_feature=1)
-    with pytest.raises(xr.DataError, match="must be 0 or 1"):
-        xr.read(one, first_feature=2)
+    assert er.read(one).X.tolist() == [[5, 6]]
+    assert er.read(one, first_feature=0).X.tolist() == [[0, 5, 6]]
+    assert er.read(one, n_features=4).X.tolist() == [[5, 6, 0, 0]]
+    with pytest.raises(er.errors.DataError, match=r"feature id 2 lies outside 1\.\.1"):
+        er.read(one, n_features=1)
+    with pytest.raises(er.errors.DataError, match="feature id 0 lies below first_feature=1"):
+        er.read(late_zero, first_feature=1)
+    with pytest.raises(er.errors.DataError, match="must be 0 or 1"):
+        er.read(one, first_feature=2)
 
 
 def test_wide_and_sparse_text_is_taken_while_it_is_worth_it(tmp_path):
-    data = xr.read(write(tmp_path, "1 qid:1 100000:1\n0 qid:1 5:2\n"))
+    data = er.read(write(tmp_path, "1 qid:1 100000:1\n0 qid:1 5:2\n"))
     assert data.n_features == 100_000
     assert np.count_nonzero(data.X) == 2
 
 
 def test_another_extensions_errors_are_not_ours(tmp_path):
     """DuckDB, once imported, must not turn what we raise into an error of its own."""
-    code = "import duckdb, exactrank as xr, sys\ntry:\n    xr.read(sys.argv[1], n_features=2**62)\nexcept MemoryError:\n    print('ours')"
+    code = "import duckdb, exactrank as xr, sys\ntry:\n    er.read(sys.argv[1], n_features=2**62)\nexcept MemoryError:\n    print('ours')"
     done = subprocess.run([sys.executable, "-c", code, write(tmp_path, "1 qid:1 1:1\n")], capture_output=True, text=True, check=False)
     assert done.stdout == "ours\n", done.stderr
 
@@ -276,25 +276,25 @@ def test_another_extensions_errors_are_not_ours(tmp_path):
 def test_absurd_numbers_of_features(tmp_path):
     path = write(tmp_path, "1 qid:1 1:1\n0 qid:1 5:2\n")
     with pytest.raises(MemoryError):
-        xr.read(path, n_features=2**62)
+        er.read(path, n_features=2**62)
     for absurd in (0, -1, 2**63, 1.5, True, "3"):
-        with pytest.raises(xr.DataError, match="n_features must be a positive whole number"):
-            xr.read(path, n_features=absurd)
+        with pytest.raises(er.errors.DataError, match="n_features must be a positive whole number"):
+            er.read(path, n_features=absurd)
     for absurd in (2, -1, 1.0, True, "1"):
-        with pytest.raises(xr.DataError, match="first_feature must be 0 or 1"):
-            xr.read(path, first_feature=absurd)
+        with pytest.raises(er.errors.DataError, match="first_feature must be 0 or 1"):
+            er.read(path, first_feature=absurd)
 
 
 def test_pipes_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe.txt")
-    with pytest.raises(xr.DataError, match="not a regular file"):
-        xr.read(tmp_path / "pipe.txt")
+    with pytest.raises(er.errors.DataError, match="not a regular file"):
+        er.read(tmp_path / "pipe.txt")
 
 
 def test_no_documents(tmp_path):
     for text, said in (("", "is empty"), ("\n \n", "no documents"), ("# only a comment\n", "no documents")):
-        with pytest.raises(xr.DataError, match=said):
-            xr.read(write(tmp_path, text))
+        with pytest.raises(er.errors.DataError, match=said):
+            er.read(write(tmp_path, text))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -303,12 +303,12 @@ def test_truncated_gzip(tmp_path, threads):
     whole = gzip.compress("".join(f"1 qid:1 1:{x}\n" for x in rng.normal(size=20_000)).encode())
     for cut in (len(whole) // 2, len(whole) - 3):
         path = write(tmp_path, whole[:cut], "data.txt.gz")
-        with pytest.raises(xr.DataError, match=r"data\.txt\.gz: the gzip stream is damaged or cut short"):
-            xr.read(path, threads=threads)
+        with pytest.raises(er.errors.DataError, match=r"data\.txt\.gz: the gzip stream is damaged or cut short"):
+            er.read(path, threads=threads)
     damaged = bytearray(whole)
     damaged[len(whole) // 2] ^= 0xFF
-    with pytest.raises(xr.DataError):
-        xr.read(write(tmp_path, bytes(damaged), "data.txt.gz"), threads=threads)
+    with pytest.raises(er.errors.DataError):
+        er.read(write(tmp_path, bytes(damaged), "data.txt.gz"), threads=threads)
 
 
 def test_numbers_are_rounded_as_python_does():
@@ -325,47 +325,47 @@ def test_numbers_are_rounded_as_python_does():
 @pytest.mark.parametrize("suffix", [".query", ".group"])
 def test_query_sizes_beside_the_text(tmp_path, suffix):
     path = write(tmp_path, "# sizes are beside\n2 1:5 # d1\n0 1:6\n1 2:7\n", "rank.train")
-    with pytest.raises(xr.DataError, match=r"rank\.train:2: no query id.*; or give the query sizes in rank\.train\.query"):
-        xr.read(path)
+    with pytest.raises(er.errors.DataError, match=r"rank\.train:2: no query id.*; or give the query sizes in rank\.train\.query"):
+        er.read(path)
     write(tmp_path, "2\n1\n", f"rank.train{suffix}")
-    data = xr.read(path)
+    data = er.read(path)
     assert data.indptr.tolist() == [0, 2, 3]
     assert data.X.tolist() == [[5, 0], [6, 0], [0, 7]]
     assert data.docid.tolist() == ["d1", "", ""]
-    xr.data.formats.write_stream(letor.LetorFormat().stream(path, xr.data.format.ReadOptions()), tmp_path / "all.txt")
-    assert xr.read(tmp_path / "all.txt").qid.tolist() == [0, 1]
+    er.data.formats.write_stream(letor.LetorFormat().stream(path, er.data.format.ReadOptions()), tmp_path / "all.txt")
+    assert er.read(tmp_path / "all.txt").qid.tolist() == [0, 1]
     (tmp_path / "rank.train.gz").write_bytes(gzip.compress(path.read_bytes()))
-    assert xr.read(tmp_path / "rank.train.gz").n_queries == 2
+    assert er.read(tmp_path / "rank.train.gz").n_queries == 2
     write(tmp_path, "2\n2\n", f"rank.train{suffix}")
-    with pytest.raises(xr.DataError, match="has 3 rows but the query sizes beside it add up to 4"):
-        xr.read(path)
+    with pytest.raises(er.errors.DataError, match="has 3 rows but the query sizes beside it add up to 4"):
+        er.read(path)
     wrapping = [5 * 10**17] * 36 + [2**64 - 18 * 10**18 + 3]
     write(tmp_path, "\n".join(map(str, wrapping)), f"rank.train{suffix}")
-    with pytest.raises(xr.DataError, match="add up to 18,446,744,073,709,551,619; they must agree"):
-        xr.read(path)
+    with pytest.raises(er.errors.DataError, match="add up to 18,446,744,073,709,551,619; they must agree"):
+        er.read(path)
     for wrong in ("x", "0", "-1", "99999999999999999999"):
         write(tmp_path, f"2\n{wrong}\n", f"rank.train{suffix}")
-        with pytest.raises(xr.DataError, match=f"'{wrong}' is not the size of a query"):
-            xr.read(path)
+        with pytest.raises(er.errors.DataError, match=f"'{wrong}' is not the size of a query"):
+            er.read(path)
 
 
 def test_query_ids_in_the_text_win(tmp_path):
     path = write(tmp_path, "2 qid:8 1:5\n0\tqid:9 1:6\n", "rank.train")
     write(tmp_path, "2\n", "rank.train.query")
-    assert xr.read(path).qid.tolist() == [8, 9]
+    assert er.read(path).qid.tolist() == [8, 9]
 
 
 def test_weights_have_no_place_in_text(tmp_path):
-    data = xr.RankingData.from_arrays([[1.0]], [1], qid=[1], sample_weight=[2.0])
-    with pytest.raises(xr.IncompatibleError, match=r"no place for weights; write \.xr"):
-        xr.write(data, tmp_path / "out.txt")
+    data = er.RankingData.from_arrays([[1.0]], [1], qid=[1], sample_weight=[2.0])
+    with pytest.raises(er.errors.IncompatibleError, match=r"no place for weights; write \.xr"):
+        er.write(data, tmp_path / "out.txt")
     assert not list(tmp_path.iterdir())
 
 
 def test_query_ids_that_text_cannot_hold(tmp_path):
-    data = xr.RankingData.from_arrays([[1.0]], [1], qid=["two words"])
-    with pytest.raises(xr.DataError, match="'two words' cannot be written in LETOR text"):
-        xr.write(data, tmp_path / "out.txt")
+    data = er.RankingData.from_arrays([[1.0]], [1], qid=["two words"])
+    with pytest.raises(er.errors.DataError, match="'two words' cannot be written in LETOR text"):
+        er.write(data, tmp_path / "out.txt")
 
 
 def test_folds(tmp_path):
@@ -373,16 +373,16 @@ def test_folds(tmp_path):
         (tmp_path / f"Fold{fold}").mkdir()
         for part, text in (("train", "1 qid:1 1:1 2:2\n"), ("vali", "1 qid:2 1:1 3:2\n"), ("test", "1 qid:3 1:5\n")):
             write(tmp_path / f"Fold{fold}", text, f"{part}.txt")
-    folds = xr.read_folds(tmp_path)
+    folds = er.read_folds(tmp_path)
     assert [f.name for f in folds] == ["Fold1", "Fold2", "Fold10"]
     assert {d.n_features for f in folds for d in (f.train, f.valid, f.test)} == {3}
     (tmp_path / "Fold2" / "vali.txt").unlink()
-    with pytest.raises(xr.DataError, match=r"Fold2 has no vali\.txt"):
-        xr.read_folds(tmp_path)
-    (alone,) = xr.read_folds(tmp_path / "Fold1")
+    with pytest.raises(er.errors.DataError, match=r"Fold2 has no vali\.txt"):
+        er.read_folds(tmp_path)
+    (alone,) = er.read_folds(tmp_path / "Fold1")
     assert (alone.name, alone.test.X.tolist()) == ("Fold1", [[5.0, 0.0, 0.0]])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(xr.DataError, match="holds neither folders named Fold1"):
-        xr.read_folds(tmp_path / "empty")
-    with pytest.raises(xr.DataError, match="is a folder"):
-        xr.read(tmp_path)
+    with pytest.raises(er.errors.DataError, match="holds neither folders named Fold1"):
+        er.read_folds(tmp_path / "empty")
+    with pytest.raises(er.errors.DataError, match="is a folder"):
+        er.read(tmp_path)

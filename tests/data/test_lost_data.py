@@ -14,7 +14,7 @@ from itertools import product
 import pytest
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support import locks
 from exactrank._support.files import scratch_folder, whole_file, whole_files
 from exactrank.cli import app
@@ -36,8 +36,8 @@ def data():
 @pytest.fixture
 def folder(tmp_path, data, monkeypatch):
     """The current folder, with data and a finished model."""
-    xr.write(data, tmp_path / "web.txt")
-    xr.Ridge().fit(data).save(tmp_path / "ridge.json")
+    er.write(data, tmp_path / "web.txt")
+    er.Ridge().fit(data).save(tmp_path / "ridge.json")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -59,7 +59,7 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path):
     target.write_bytes(b"old")
     link.symlink_to(target)
     dangling.symlink_to("there/new.txt")
-    with pytest.raises(xr.OutputExistsError), whole_file(link):
+    with pytest.raises(er.errors.OutputExistsError), whole_file(link):
         pytest.fail("the block must not run")
     for path in (link, dangling):
         with whole_file(path, force=path == link) as file:
@@ -88,7 +88,7 @@ def test_what_is_no_regular_file_is_never_replaced(tmp_path, kind):
     before = os.lstat(path)
     is_loop = kind == "loop"
     says = "special cannot be opened: its symbolic links" if is_loop else "special is not a regular file and will not be replaced"
-    with pytest.raises(xr.DataError if is_loop else OSError, match=says), whole_file(path, force=True):
+    with pytest.raises(er.errors.DataError if is_loop else OSError, match=says), whole_file(path, force=True):
         pytest.fail("the block must not run")
     assert os.path.samestat(before, os.lstat(path))
     assert names(tmp_path) == ["special"]
@@ -112,7 +112,7 @@ def test_of_several_files_none_appears_before_all_are_whole(tmp_path):
         other.write(b"2")
         raise RuntimeError
     assert names(tmp_path) == []
-    with pytest.raises(xr.DataError, match="two outputs would go to"), whole_files(tmp_path / "a", tmp_path / "a"):
+    with pytest.raises(er.errors.DataError, match="two outputs would go to"), whole_files(tmp_path / "a", tmp_path / "a"):
         pytest.fail("the block must not run")
     assert names(tmp_path) == []
 
@@ -149,7 +149,7 @@ def test_standard_output_gets_the_whole_output_and_nothing_else(folder, out, cap
     assert capfd.readouterr().out.encode() == (folder / "web.txt").read_bytes()
     done = invoke("predict", "ridge.json", "web.txt", "--out", out)
     assert (done.exit_code, done.stdout, done.stderr) == (0, "", f"{out}: 72 documents\n")
-    assert [float(line) for line in capfd.readouterr().out.splitlines()] == xr.load("ridge.json").predict(data).tolist()
+    assert [float(line) for line in capfd.readouterr().out.splitlines()] == er.load("ridge.json").predict(data).tolist()
     done = invoke("train", "ridge", "web.txt", "--out", out)
     assert (done.exit_code, done.stdout) == (0, "")
     assert json.loads(capfd.readouterr().out) == json.loads((folder / "ridge.json").read_text())
@@ -338,13 +338,13 @@ def test_training_that_is_ended_leaves_the_finished_model(folder):
     assert "max_iter=1000000000, not 1" in invoke(*command, "--max-iter", 1, "--resume").stderr
     assert invoke(*command, "--max-iter", 1, "--force").exit_code == 0
     assert names(folder) == ["old.json", "ridge.json", "web.txt"]
-    assert not xr.load("ridge.json").training["interrupted"]
+    assert not er.load("ridge.json").training["interrupted"]
 
 
 #: Trains with a checkpoint after every tree, no file larger than a limit; prints after each how many trees had grown at the checkpoint.
 SHORT_OF_SPACE = """
 import resource, sys
-import exactrank as xr
+import exactrank as er
 from exactrank.cli import app
 from exactrank.models.model import Model
 from exactrank._support.serialize import from_record
@@ -358,7 +358,7 @@ def watched(model, path, **how):
         save(model, path, **how)
     finally:
         if "checkpoint" in str(path):
-            print(len(from_record(xr.load(path).run, "the checkpoint")["history"]), flush=True)
+            print(len(from_record(er.load(path).run, "the checkpoint")["history"]), flush=True)
 
 Model.save = watched
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
@@ -389,7 +389,7 @@ def test_a_checkpoint_is_not_replaced_by_a_worse_one(folder, monkeypatch):
     """A ranker that cannot go on from where it was begins again, and is ended once more before it came as far."""
     from exactrank.rankers.coordinate_ascent import CoordinateAscent
 
-    far = CoordinateAscent(restarts=3, tries=8).fit(xr.read("web.txt")).model_
+    far = CoordinateAscent(restarts=3, tries=8).fit(er.read("web.txt")).model_
     record = json.loads(far.to_bytes())
     record["training"]["interrupted"] = True
     (folder / "m.json.checkpoint").write_text(json.dumps(record))
@@ -422,16 +422,16 @@ def test_tuning_that_is_ended_says_so(folder, data, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        xr.tune("ridge", data, progress=interrupted)
-    with pytest.warns(xr.InterruptedWarning, match="tuning was interrupted"):
-        found = xr.tune("ridge", data.take_queries(range(8)), valid=data.take_queries(range(8, 12)), trials=50, progress=ended)
+        er.tune("ridge", data, progress=interrupted)
+    with pytest.warns(er.errors.InterruptedWarning, match="tuning was interrupted"):
+        found = er.tune("ridge", data.take_queries(range(8)), valid=data.take_queries(range(8, 12)), trials=50, progress=ended)
     assert not found.complete
     assert 0 < len(found.trials) < 50
     monkeypatch.setattr(import_module("exactrank.compare.tune"), "tune", lambda *arguments, **options: found)
     done = invoke("tune", "ridge", "web.txt", "--out", "m.json")
     assert done.exit_code == 1
     assert f"m.json has the best settings of the {len(found.trials)} trials that were finished" in done.stderr
-    assert xr.load("m.json").params | {"engine": None} == found.ranker.get_params()
+    assert er.load("m.json").params | {"backend": None} == found.ranker.get_params()
 
 
 # Comparisons
@@ -454,7 +454,7 @@ def test_resuming_does_not_replace_what_no_comparison_made(folder):
     done = invoke(*arguments, "--resume")
     assert done.exit_code == 2
     assert ". holds results.csv but no comparison to resume" in done.stderr
-    with pytest.raises(xr.OutputExistsError, match=r"results\.csv already exists"):
+    with pytest.raises(er.errors.OutputExistsError, match=r"results\.csv already exists"):
         make_comparison().write(folder)
     assert names(folder) == ["results.csv", "ridge.json", "web.txt"]
     assert (folder / "results.csv").read_text() == "mine"
@@ -470,8 +470,8 @@ def test_a_second_comparison_is_refused_and_a_signal_leaves_nothing_behind(folde
             done = invoke("compare", "web.txt", "--methods", "ridge", "--folds", 3, "--out", out, *more)
             assert (done.exit_code, done.stdout) == (2, "")
             assert "another comparison is running in" in done.stderr
-        with pytest.raises(xr.OutputExistsError, match="another comparison is running"):
-            xr.compare(xr.read("web.txt"), ["ridge"], folds=3, out=out, force=True)
+        with pytest.raises(er.errors.OutputExistsError, match="another comparison is running"):
+            er.compare(er.read("web.txt"), ["ridge"], folds=3, out=out, force=True)
         assert set(before) <= set(names(out))
         assert LOCK in before
         first.send_signal(signal.SIGTERM)
@@ -487,13 +487,13 @@ def test_a_second_comparison_is_refused_and_a_signal_leaves_nothing_behind(folde
 def test_every_label_keeps_its_model(folder, data):
     long = "l" * 300
     methods = ["a b=ridge", "a.b=ridge(l2=1e6)", "A b=ridge(l2=10.0)", f"{long}=ridge"]
-    found = xr.compare(data, methods, folds=3, out=folder / "out")
+    found = er.compare(data, methods, folds=3, out=folder / "out")
     assert not any(fit.failed for fit in found.fits)
     kept = [model for fit in found.fits for model in fit.models]
     assert len({model.casefold() for model in kept}) == len(found.fits) == 12
     assert names(folder / "out" / "models") == sorted(kept)
     for fit in found.fits:
-        assert xr.load(folder / "out" / "models" / fit.models[0]).params["l2"] == fit.settings["l2"]
+        assert er.load(folder / "out" / "models" / fit.models[0]).params["l2"] == fit.settings["l2"]
 
 
 def test_no_two_labels_share_a_name_even_where_case_and_composition_are_ignored():

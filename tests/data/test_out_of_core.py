@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.files import scratch_map
 from exactrank.data.immutable import is_mapped, sealed
 from exactrank.data.scratch_arrays import FeatureColumns, room, rows_taken
@@ -28,17 +28,17 @@ DETERMINED = {"MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "2"}
 #: What is done under the limit, one of each kind; few steps of each, and few bins: what does not grow with the rows would weigh too much
 #: beside so few of them.
 TRAINED = {
-    "DirectRank, columns": "xr.DirectRank(max_iter=1, bags=0, start='zero', threads=2).fit(data)",
-    "DirectRank": "xr.DirectRank(max_iter=1, bags=0, start='zero', threads=2).fit(data)",
-    "LambdaRank": "xr.LambdaRank(max_iter=2, threads=2).fit(data)",
-    "ListNet, missing values": "xr.ListNet(max_iter=2, missing='mean', threads=2).fit(holes)",
-    "ListNet, cross-fitted": "xr.ListNet(max_iter=2, bags=2, threads=2).fit(data)",
-    "RankNet, a network": "xr.RankNet(max_iter=1, hidden=2, threads=2).fit(data)",
-    "Ridge": "xr.Ridge(threads=2).fit(data)",
-    "AdaRank": "xr.AdaRank(max_iter=2, threads=2).fit(data)",
-    "LambdaMART": "xr.LambdaMART(trees=2, leaves=4, bags=0, bins=15, threads=2).fit(data)",
-    "fuse": "xr.fuse(data, systems=['0', '1'], folds=0, bootstrap=0, threads=2)",
-    "evaluate": "xr.evaluate('nDCG@10', data, data.feature('0'), threads=2)",
+    "DirectRank, columns": "er.DirectRank(max_iter=1, bags=0, start='zero', threads=2).fit(data)",
+    "DirectRank": "er.DirectRank(max_iter=1, bags=0, start='zero', threads=2).fit(data)",
+    "LambdaRank": "er.LambdaRank(max_iter=2, threads=2).fit(data)",
+    "ListNet, missing values": "er.ListNet(max_iter=2, missing='mean', threads=2).fit(holes)",
+    "ListNet, cross-fitted": "er.ListNet(max_iter=2, bags=2, threads=2).fit(data)",
+    "RankNet, a network": "er.RankNet(max_iter=1, hidden=2, threads=2).fit(data)",
+    "Ridge": "er.Ridge(threads=2).fit(data)",
+    "AdaRank": "er.AdaRank(max_iter=2, threads=2).fit(data)",
+    "LambdaMART": "er.LambdaMART(trees=2, leaves=4, bags=0, bins=15, threads=2).fit(data)",
+    "fuse": "er.fuse(data, systems=['0', '1'], folds=0, bootstrap=0, threads=2)",
+    "evaluate": "er.evaluate('nDCG@10', data, data.feature('0'), threads=2)",
 }
 
 #: Does each in a process of its own: on a few rows, so that all code is loaded, then on all of them, with a third of the matrix beyond
@@ -46,7 +46,7 @@ TRAINED = {
 LIMITED = """
 import json, os, resource, sys, traceback
 import numpy as np
-import exactrank as xr
+import exactrank as er
 
 works, paths = json.loads(sys.argv[1]), sys.argv[2:]
 
@@ -59,7 +59,7 @@ def held():
         return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmData"))
 
 def limited(name, work):
-    data, columns, holes = map(xr.read, paths)
+    data, columns, holes = map(er.read, paths)
     few = [each.take_queries(np.arange(40)) for each in (data, holes)]
     done(work, *few)
     resource.setrlimit(resource.RLIMIT_DATA, (held() + data.X.nbytes // 3,) * 2)
@@ -79,17 +79,17 @@ for name, work in works.items():
 
 def made(
     queries: int = QUERIES, documents: int = DOCUMENTS, features: int = FEATURES, seed: int = 0, missing: float = 0.0
-) -> xr.RankingData:
+) -> er.RankingData:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((queries * documents, features), dtype=np.float32)
     y = np.clip(X[:, 0] + X[:, -1] + rng.standard_normal(len(X)), 0, 3).round()
     X[rng.random(len(X)) < missing, features // 2] = np.nan
-    return xr.RankingData.from_arrays(X, y, group=[documents] * queries, feature_names=list(map(str, range(features))))
+    return er.RankingData.from_arrays(X, y, group=[documents] * queries, feature_names=list(map(str, range(features))))
 
 
-def mapped(data: xr.RankingData, path: Path, **how: bool) -> xr.RankingData:
-    xr.write(data, path, **how)
-    found = xr.read(path)
+def mapped(data: er.RankingData, path: Path, **how: bool) -> er.RankingData:
+    er.write(data, path, **how)
+    found = er.read(path)
     assert is_mapped(found.X)
     return found
 
@@ -99,9 +99,9 @@ def caches(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("caches")
     found = {name: folder / f"{name}.xr" for name in ("plain", "columns", "holes")}
     data = made()
-    xr.write(data, found["plain"])
-    xr.write(data, found["columns"], columns=True)
-    xr.write(made(seed=1, missing=0.1), found["holes"])
+    er.write(data, found["plain"])
+    er.write(data, found["columns"], columns=True)
+    er.write(made(seed=1, missing=0.1), found["holes"])
     return found
 
 
@@ -126,14 +126,14 @@ def limited(caches) -> dict[str, object]:
 def in_memory(caches):
     """What comes of some work on the same data in memory; the same work is done once."""
     parts = ("y", "indptr", "qid", "feature_names")
-    mapped = {"data": xr.read(caches["plain"]), "holes": xr.read(caches["holes"])}
+    mapped = {"data": er.read(caches["plain"]), "holes": er.read(caches["holes"])}
     held = {
-        name: xr.RankingData(X=sealed(np.array(each.X)), **{part: getattr(each, part) for part in parts}) for name, each in mapped.items()
+        name: er.RankingData(X=sealed(np.array(each.X)), **{part: getattr(each, part) for part in parts}) for name, each in mapped.items()
     }
 
     @cache
     def done(work):
-        found = eval(work, {"xr": xr}, held)
+        found = eval(work, {"er": er}, held)
         return json.loads(json.dumps(found.model_.scorer.to_record() if hasattr(found, "model_") else repr(found)))
 
     return done
@@ -151,19 +151,19 @@ def test_any_order_of_rows_in_a_mapped_file_gives_the_same_model(tmp_path, how, 
     data = made(queries=450, documents=20, features=120, missing=0.05 if missing == "mean" else 0.0)
     rng = np.random.default_rng(2)
     rows = np.concatenate([first + rng.permutation(size) for first, size in zip(data.indptr, data.sizes, strict=False)])
-    turned = xr.RankingData.from_arrays(data.X[rows], data.y[rows], group=data.sizes, feature_names=data.feature_names)
+    turned = er.RankingData.from_arrays(data.X[rows], data.y[rows], group=data.sizes, feature_names=data.feature_names)
     weight = rng.random(data.n_queries)
     fits = {
-        "DirectRank": lambda each: xr.DirectRank(max_iter=1, bags=0, missing=missing).fit(each),
-        "LambdaRank": lambda each: xr.LambdaRank(max_iter=3, missing=missing).fit(each),
-        "LambdaMART": lambda each: xr.LambdaMART(trees=3, bags=0, missing=missing).fit(each),
+        "DirectRank": lambda each: er.DirectRank(max_iter=1, bags=0, missing=missing).fit(each),
+        "LambdaRank": lambda each: er.LambdaRank(max_iter=3, missing=missing).fit(each),
+        "LambdaMART": lambda each: er.LambdaMART(trees=3, bags=0, missing=missing).fit(each),
     }
     for name, fit in fits.items():
         records = []
         for number, each in enumerate(
             (data, mapped(data, tmp_path / f"{name}.xr", **how), mapped(turned, tmp_path / f"{name}2.xr", **how))
         ):
-            weighed = xr.RankingData(**{k: getattr(each, k) for k in ("X", "y", "indptr", "qid", "feature_names")}, query_weight=weight)
+            weighed = er.RankingData(**{k: getattr(each, k) for k in ("X", "y", "indptr", "qid", "feature_names")}, query_weight=weight)
             records.append(fit(weighed.with_columns(each.by_column) if number else weighed).model_.scorer.to_record())
         assert records[0] == records[1] == records[2], name
 
@@ -227,7 +227,7 @@ def test_columns_are_for_caches_alone(tmp_path):
     with pytest.raises(
         DataError, match=r"out\.txt: only an \.xr cache keeps features by column; leave out columns \(--columns\), or write \.xr"
     ):
-        xr.write(data, tmp_path / "out.txt", columns=True)
+        er.write(data, tmp_path / "out.txt", columns=True)
     assert not list(tmp_path.iterdir())
 
 
@@ -236,9 +236,9 @@ def test_a_cache_with_columns_holds_both(tmp_path, rows):
     queries, features = rows
     data = made(queries=queries, features=features, missing=0.2)
     order = np.random.default_rng(0).permutation(data.n_documents)  # queries that are interleaved are grouped before
-    mixed = xr.RankingData.from_arrays(data.X[order], data.y[order], qid=np.repeat(data.qid, data.sizes)[order])
-    xr.write(mixed, tmp_path / "both.xr", columns=True)
-    found = xr.read(tmp_path / "both.xr", verify=True)
+    mixed = er.RankingData.from_arrays(data.X[order], data.y[order], qid=np.repeat(data.qid, data.sizes)[order])
+    er.write(mixed, tmp_path / "both.xr", columns=True)
+    found = er.read(tmp_path / "both.xr", verify=True)
     np.testing.assert_array_equal(found.X, mixed.X)
     np.testing.assert_array_equal(np.array(list(found.by_column)), mixed.X.T)
 
@@ -246,8 +246,8 @@ def test_a_cache_with_columns_holds_both(tmp_path, rows):
 def test_columns_of_other_numbers_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "forged.xr"
     monkeypatch.setattr("exactrank.data.formats.cache._core.transpose", lambda X, columns, threads: columns.fill(1.0))
-    xr.write(made(queries=3, features=2), path, columns=True)
+    er.write(made(queries=3, features=2), path, columns=True)
     with pytest.raises(
         DataError, match=r"forged\.xr: its section 'columns' holds other numbers than its section 'X'; convert the source again"
     ):
-        xr.read(path, verify=True)
+        er.read(path, verify=True)

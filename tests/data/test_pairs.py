@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.data.ranking_data import checksum
 from exactrank.learning.objectives.pair_exponential import PairExponential
@@ -20,7 +20,7 @@ from exactrank.rankers.training_data import in_content_order, joined
 from tests.reference.preferences import all_pairs, pair_cost, share_in_order
 
 QUARTERS = st.integers(-8, 8).map(lambda quarter: quarter / 4)  # many ties, and many pairs at a distance of exactly 1
-PAIRED = [xr.RankNet, xr.LambdaRank, xr.LambdaMART, xr.RankSVM, xr.RankBoost]
+PAIRED = [er.RankNet, er.LambdaRank, er.LambdaMART, er.RankSVM, er.RankBoost]
 
 
 @st.composite
@@ -41,11 +41,11 @@ def problems(draw):
 def made(ys, pairs):
     """The data, and of each query the number of its first row."""
     starts = np.cumsum([0, *map(len, ys)])
-    data = xr.RankingData.from_arrays(None, np.concatenate(ys), group=list(map(len, ys)))
+    data = er.RankingData.from_arrays(None, np.concatenate(ys), group=list(map(len, ys)))
     if not pairs:
         return data
     rows = [(starts[q] + b, starts[q] + w, weight) for q, b, w, weight in pairs]
-    return xr.with_pairs(data, dict(zip(("better", "worse", "weight"), zip(*rows, strict=True), strict=True)))
+    return er.pairs.with_pairs(data, dict(zip(("better", "worse", "weight"), zip(*rows, strict=True), strict=True)))
 
 
 def of_query(pairs, q):
@@ -55,7 +55,7 @@ def of_query(pairs, q):
 @given(problems(), st.sampled_from(["logistic", "step", "spring"]), st.integers(1, 3))
 def test_ranknets_cost_is_that_of_every_pair(problem, link, threads):
     ys, scores, pairs = problem
-    found = xr.slopes(xr.Lambdas(link=link), made(ys, pairs), np.concatenate(scores), threads)
+    found = er.losses.slopes(er.losses.Lambdas(link=link), made(ys, pairs), np.concatenate(scores), threads)
     wanted = [pair_cost(all_pairs(y, of_query(pairs, q)), s, link) for q, (y, s) in enumerate(zip(ys, scores, strict=True))]
     np.testing.assert_allclose(found.values, [value for value, *_ in wanted], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(found.slope, np.concatenate([slope for _, slope, _ in wanted]), rtol=1e-12, atol=1e-12)
@@ -65,8 +65,8 @@ def test_ranknets_cost_is_that_of_every_pair(problem, link, threads):
 @given(problems(), st.sampled_from([None, 0.5]), st.sampled_from(["nDCG", "AP", "PairwiseCorrect"]))
 def test_a_given_pair_counts_beside_a_measures_forces_as_its_share_of_the_weights(problem, near, measure):
     ys, scores, pairs = problem
-    rule, s = xr.Lambdas(xr.parse_measure(measure), near=near), np.concatenate(scores)
-    found, bare = (xr.slopes(rule, made(ys, some), s) for some in (pairs, []))
+    rule, s = er.losses.Lambdas(er.parse_measure(measure), near=near), np.concatenate(scores)
+    found, bare = (er.losses.slopes(rule, made(ys, some), s) for some in (pairs, []))
     np.testing.assert_array_equal(found.values, bare.values)
     for q, start in enumerate(np.cumsum([0, *map(len, ys)])[:-1]):
         own = of_query(pairs, q)
@@ -80,8 +80,8 @@ def test_a_given_pair_counts_beside_a_measures_forces_as_its_share_of_the_weight
 @given(problems(), st.booleans())
 def test_forces_are_normalised_with_those_of_given_pairs(problem, sampled):
     ys, scores, pairs = problem
-    rule = xr.SampledLambdas(xr.NDCG(), samples=3) if sampled else xr.Lambdas(xr.NDCG())
-    bare, scaled = (xr.slopes(replace(rule, normalise=on), made(ys, pairs), np.concatenate(scores)).slope for on in (False, True))
+    rule = er.losses.SampledLambdas(er.measures.NDCG(), samples=3) if sampled else er.losses.Lambdas(er.measures.NDCG())
+    bare, scaled = (er.losses.slopes(replace(rule, normalise=on), made(ys, pairs), np.concatenate(scores)).slope for on in (False, True))
     assert np.all(np.sign(bare) * np.sign(scaled) >= 0)
     if len(pairs) == 1 and not any(len(set(y)) > 1 for y in ys):  # S is twice the one force
         size = np.abs(bare).sum()
@@ -91,7 +91,7 @@ def test_forces_are_normalised_with_those_of_given_pairs(problem, sampled):
 @given(problems(), st.sampled_from(["hinge", "squared-hinge"]), st.sampled_from(["query", "pairs"]))
 def test_the_hinge_is_that_of_every_pair(problem, loss, normalise):
     ys, scores, pairs = problem
-    found = xr.slopes(xr.PairHinge(loss, normalise), made(ys, pairs), np.concatenate(scores))
+    found = er.losses.slopes(er.losses.PairHinge(loss, normalise), made(ys, pairs), np.concatenate(scores))
     each = [all_pairs(y, of_query(pairs, q)) for q, y in enumerate(ys)]
     totals = [sum(weight for *_, weight in own) for own in each]
     factor = 2 if loss == "squared-hinge" else 1  # the spring is half a squared hinge
@@ -128,10 +128,10 @@ def test_rankboosts_loss_and_edge_are_those_of_every_pair(problem):
 def test_pairwise_correct_is_the_weighted_share_of_pairs_in_order(problem):
     ys, scores, pairs = problem
     data, s = made(ys, pairs), np.concatenate(scores)
-    found = xr.evaluate(["PairwiseCorrect(ties='expected', empty='skip')"], data, s).per_query[0]
+    found = er.evaluate(["PairwiseCorrect(ties='expected', empty='skip')"], data, s).per_query[0]
     wanted = [share_in_order(all_pairs(y, of_query(pairs, q)), own) for q, (y, own) in enumerate(zip(ys, scores, strict=True))]
     np.testing.assert_allclose(found, [np.nan if each is None else each for each in wanted], rtol=1e-12)
-    bound, severe = (xr.PairwiseCorrect(ties=ties).on(data) for ties in ("input", "pessimistic"))
+    bound, severe = (er.measures.PairwiseCorrect(ties=ties).on(data) for ties in ("input", "pessimistic"))
     assert np.all(severe.values(np.zeros(len(s)))[data.sizes == 2] <= 0.5)
     rows = np.stack([s, -s, s[::-1]])
     np.testing.assert_array_equal(bound.means(rows), [bound.mean(row) for row in rows])
@@ -142,9 +142,9 @@ def test_pairwise_correct_along_a_ray_is_that_of_the_scores_there(problem, seed)
     ys, scores, pairs = problem
     data, s = made(ys, pairs), np.concatenate(scores)
     direction = np.random.default_rng(seed).normal(size=len(s))
-    steps = xr.profile("PairwiseCorrect(ties='pessimistic')", data, s, direction)
+    steps = er.profile("PairwiseCorrect(ties='pessimistic')", data, s, direction)
     for t in (-0.7, 0.1234, 1.9):
-        value = xr.evaluate("PairwiseCorrect(ties='pessimistic')", data, s + t * direction).means.popitem()[1]
+        value = er.evaluate("PairwiseCorrect(ties='pessimistic')", data, s + t * direction).means.popitem()[1]
         assert steps(t) == pytest.approx(value, abs=1e-12)
 
 
@@ -153,7 +153,7 @@ def test_an_exchange_changes_pairwise_correct_as_the_values_differ(problem):
     """The kernel's exchanges of any two, which weigh the pairs of a user's lambda function where they are asked of this kernel."""
     ys, _, pairs = problem
     data = made(ys, pairs)
-    bound = xr.PairwiseCorrect().on(data)
+    bound = er.measures.PairwiseCorrect().on(data)
     s = -np.concatenate([np.arange(len(y), dtype=float) for y in ys])  # in the order of the rows
     rule = _core.LambdaRule(bound.kernel, bound.grades, np.zeros(len(s)), "step", 1e9, 100, 100, 0.0)
     _, slope, _ = _core.answers(_core.lambdas(rule), s, data.indptr, np.ones(len(ys)), True, False, 1)
@@ -171,7 +171,7 @@ def test_an_exchange_changes_pairwise_correct_as_the_values_differ(problem):
 
 def test_the_kernel_of_pairs_reads_the_numbers_of_documents_alone():
     data = made([[0, 1, 0]], [(0, 0, 1, 1.0)])
-    kernel, s = xr.PairwiseCorrect().on(data).kernel, np.arange(3.0)
+    kernel, s = er.measures.PairwiseCorrect().on(data).kernel, np.arange(3.0)
     for grades in (data.y, np.array([np.nan] * 3), np.array([1.0, 2.0, 3.0]), np.array([-1.0, 0.0, 1.0]), np.full(3, 1e300)):
         with pytest.raises(ValueError, match="must be the numbers of the documents"):
             _core.evaluate(s, data.indptr, [(kernel, grades, None, False)], 1)
@@ -184,7 +184,7 @@ def graded(seed=0, queries=20, documents=7):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(queries * documents, 4)).astype(np.float32)
     y = np.clip(np.round(X @ [1.0, 0.5, 0.0, -1.0] + rng.normal(size=len(X))), 0, 3)
-    return xr.RankingData.from_arrays(X, y, qid=np.repeat(np.arange(queries), documents), docid=[f"d{i}" for i in range(len(X))])
+    return er.RankingData.from_arrays(X, y, qid=np.repeat(np.arange(queries), documents), docid=[f"d{i}" for i in range(len(X))])
 
 
 def as_pairs(data):
@@ -200,22 +200,22 @@ def as_pairs(data):
 
 
 def without_grades(data):
-    return xr.with_pairs(replace(data, y=np.zeros(data.n_documents)), as_pairs(data))
+    return er.pairs.with_pairs(replace(data, y=np.zeros(data.n_documents)), as_pairs(data))
 
 
 def small(kind, **more):
-    quick = {xr.LambdaMART: {"trees": 5, "min_documents": 3, "bags": 0}, xr.RankBoost: {"max_iter": 20}, xr.LambdaRank: {"max_iter": 5}}
+    quick = {er.LambdaMART: {"trees": 5, "min_documents": 3, "bags": 0}, er.RankBoost: {"max_iter": 20}, er.LambdaRank: {"max_iter": 5}}
     return kind("PairwiseCorrect", **quick.get(kind, {}), **more)
 
 
 @pytest.mark.parametrize("more", [{}, {"solver": "sgd", "learning_rate": 0.01, "max_iter": 5}, {"hidden": 3, "max_iter": 20}])
 def test_pairs_that_equal_the_order_of_the_grades_give_ranknets_own_model(more):
     data = graded()
-    one, other = xr.RankNet("PairwiseCorrect", **more).fit(data), xr.RankNet("PairwiseCorrect", **more).fit(without_grades(data))
+    one, other = er.RankNet("PairwiseCorrect", **more).fit(data), er.RankNet("PairwiseCorrect", **more).fit(without_grades(data))
     np.testing.assert_allclose(one.predict(data), other.predict(data), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [xr.RankSVM, xr.RankBoost])
+@pytest.mark.parametrize("kind", [er.RankSVM, er.RankBoost])
 def test_and_those_of_ranksvm_and_rankboost(kind):
     data = graded(1)
     one, other = small(kind).fit(data), small(kind).fit(without_grades(data))
@@ -229,34 +229,34 @@ def test_neither_the_order_of_pairs_nor_of_rows_nor_threads_change_a_bit(kind):
     pairs["weight"] = rng.uniform(0.5, 2, len(pairs))
     y = np.where(np.arange(data.n_documents) % 2, data.y, 1.0)  # some by grades, some by pairs
     shuffled = rng.permutation(data.n_documents)
-    rows = xr.RankingData.from_arrays(
+    rows = er.RankingData.from_arrays(
         data.X[shuffled], y[shuffled], qid=data.qid.repeat(data.sizes)[shuffled], docid=[data.docid[i] for i in shuffled]
     )
     fits = [
-        small(kind, threads=threads).fit(xr.with_pairs(of, table)).predict(data.X)
+        small(kind, threads=threads).fit(er.pairs.with_pairs(of, table)).predict(data.X)
         for of, table, threads in ((replace(data, y=y), pairs, 1), (replace(data, y=y), pairs[::-1], 3))
     ]
     np.testing.assert_array_equal(*fits)
     order = np.argsort([int(q) for q in rows.qid])  # the same queries, in the same order
-    again = small(kind).fit(xr.with_pairs(rows, pairs).take_queries(order)).predict(data.X)
+    again = small(kind).fit(er.pairs.with_pairs(rows, pairs).take_queries(order)).predict(data.X)
     np.testing.assert_array_equal(fits[0], again)
 
 
 def test_a_weight_may_be_split_into_several_pairs():
     data = replace(graded(3), y=np.zeros(140))
     pairs = as_pairs(graded(3))
-    whole = xr.with_pairs(data, pairs.assign(weight=2.0)).preferences
-    split = xr.with_pairs(data, pd.concat([pairs.assign(weight=0.5), pairs.assign(weight=1.5)])).preferences
-    twice = xr.with_pairs(xr.with_pairs(data, pairs), pairs).preferences
+    whole = er.pairs.with_pairs(data, pairs.assign(weight=2.0)).preferences
+    split = er.pairs.with_pairs(data, pd.concat([pairs.assign(weight=0.5), pairs.assign(weight=1.5)])).preferences
+    twice = er.pairs.with_pairs(er.pairs.with_pairs(data, pairs), pairs).preferences
     for other in (split, twice):
         for name in ("better", "worse", "weight"):
             np.testing.assert_array_equal(getattr(whole, name), getattr(other, name))
 
 
 def test_equal_pairs_are_added_up_the_same_way_in_any_order():
-    two = xr.RankingData.from_arrays(None, [0, 0], group=[2])
+    two = er.RankingData.from_arrays(None, [0, 0], group=[2])
     orders = ([0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.3, 0.1])
-    found = [xr.with_pairs(two, {"better": [0] * 3, "worse": [1] * 3, "weight": weights}).preferences for weights in orders]
+    found = [er.pairs.with_pairs(two, {"better": [0] * 3, "worse": [1] * 3, "weight": weights}).preferences for weights in orders]
     assert len({float(each.weight[0]) for each in found}) == 1
 
 
@@ -264,20 +264,20 @@ def test_mixed_judgments_say_more_than_either():
     data = graded(4, 40)
     half = data.qid % 2 == 0
     pairs = as_pairs(data.take_queries(~half))
-    mixed = xr.with_pairs(replace(data, y=np.where(half.repeat(data.sizes), data.y, 0.0)), pairs)
+    mixed = er.pairs.with_pairs(replace(data, y=np.where(half.repeat(data.sizes), data.y, 0.0)), pairs)
     np.testing.assert_allclose(
-        xr.RankNet("PairwiseCorrect").fit(mixed).weights_, xr.RankNet("PairwiseCorrect").fit(data).weights_, rtol=1e-5, atol=1e-6
+        er.RankNet("PairwiseCorrect").fit(mixed).weights_, er.RankNet("PairwiseCorrect").fit(data).weights_, rtol=1e-5, atol=1e-6
     )
 
 
 def test_sampled_lambdas_take_pairs_and_other_lambda_functions_refuse_them():
     data = without_grades(graded(5))
-    assert small(xr.LambdaMART, lambdas="sampled", samples=2).fit(data).score(data) > 0.6
-    with pytest.raises(xr.IncompatibleError, match="LambdaRank with these settings learns from grades alone, and the data has"):
-        small(xr.LambdaRank, lambdas="finite-difference").fit(data)
+    assert small(er.LambdaMART, lambdas="sampled", samples=2).fit(data).score(data) > 0.6
+    with pytest.raises(er.errors.IncompatibleError, match="LambdaRank with these settings learns from grades alone, and the data has"):
+        small(er.LambdaRank, lambdas="finite-difference").fit(data)
 
 
-BY_MEASURE = [partial(xr.DirectRank, bags=0, start="zero"), xr.CoordinateAscent, xr.Composed]
+BY_MEASURE = [partial(er.DirectRank, bags=0, start="zero"), er.CoordinateAscent, er.Composed]
 
 
 @pytest.mark.parametrize("kind", BY_MEASURE, ids=["DirectRank", "CoordinateAscent", "Composed"])
@@ -286,16 +286,16 @@ def test_what_maximises_the_measure_takes_pairs_where_it_counts_them(kind):
     on_grades, on_pairs = (kind("PairwiseCorrect").fit(of) for of in (data, without_grades(data)))
     np.testing.assert_allclose(on_pairs.weights_, on_grades.weights_, rtol=1e-9, atol=1e-12)
     with pytest.raises(
-        xr.IncompatibleError, match=r"with these settings learns from grades alone.* pairs; train on PairwiseCorrect, make grades"
+        er.errors.IncompatibleError, match=r"with these settings learns from grades alone.* pairs; train on PairwiseCorrect, make grades"
     ):
-        kind("nDCG@5").fit(xr.with_pairs(data, as_pairs(data)))
+        kind("nDCG@5").fit(er.pairs.with_pairs(data, as_pairs(data)))
 
 
 @pytest.mark.parametrize("start", ["auto", "ridge", "lambdarank"])
 def test_directranks_weights_on_pairs_are_the_best_one_at_a_time(start):
     """Of all values that a single weight can have, from all pairs of documents one by one."""
     data = without_grades(graded(9, 12))
-    ranker = xr.DirectRank("PairwiseCorrect", bags=0, start=start, tolerance=0.0).fit(data)
+    ranker = er.DirectRank("PairwiseCorrect", bags=0, start=start, tolerance=0.0).fit(data)
     better, worse, query = data.preferences.better, data.preferences.worse, np.repeat(np.arange(data.n_queries), data.sizes)
 
     def value(scores):
@@ -315,33 +315,33 @@ def test_directranks_weights_on_pairs_are_the_best_one_at_a_time(start):
 
 def test_bags_and_constraints_of_pairs():
     data = without_grades(graded(10, 30))
-    bagged = xr.DirectRank("PairwiseCorrect", bags=4).fit(data)
+    bagged = er.DirectRank("PairwiseCorrect", bags=4).fit(data)
     assert bagged.score(data) > 0.6
-    assert xr.DirectRank("PairwiseCorrect", bags=0, point="likelihood").fit(data).score(data) > 0.6
+    assert er.DirectRank("PairwiseCorrect", bags=0, point="likelihood").fit(data).score(data) > 0.6
     rich = replace(data, kept={"revenue": np.exp(data.X[:, 0].astype(float))})
-    ranker = xr.DirectRank("revenue@2 subject to PairwiseCorrect >= 0.62").fit(rich)
-    assert xr.evaluate("PairwiseCorrect", rich, ranker.predict(rich)).means["PairwiseCorrect"] >= 0.62
+    ranker = er.DirectRank("revenue@2 subject to PairwiseCorrect >= 0.62").fit(rich)
+    assert er.evaluate("PairwiseCorrect", rich, ranker.predict(rich)).means["PairwiseCorrect"] >= 0.62
 
 
-@pytest.mark.parametrize("kind", [xr.Ridge, xr.ListNet, xr.SmoothRank, xr.MART, xr.Blend], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [er.Ridge, er.ListNet, er.SmoothRank, er.MART, er.Blend], ids=lambda kind: kind.__name__)
 def test_others_refuse_pairs_by_name(kind):
     with pytest.raises(
-        xr.IncompatibleError, match=rf"{kind.__name__} learns .* pairs; make grades of them with xr.bradley_terry .*RankSVM"
+        er.errors.IncompatibleError, match=rf"{kind.__name__} learns .* pairs; make grades of them with er.pairs.bradley_terry .*RankSVM"
     ):
         kind("PairwiseCorrect").fit(without_grades(graded()))
 
 
 def test_a_measure_of_grades_has_nothing_to_select_by_without_grades():
-    with pytest.raises(xr.DataError, match=r"nDCG@10 is the same for every ranking .* or PairwiseCorrect, which counts the pairs"):
-        xr.RankNet().fit(without_grades(graded()))
+    with pytest.raises(er.errors.DataError, match=r"nDCG@10 is the same for every ranking .* or PairwiseCorrect, which counts the pairs"):
+        er.RankNet().fit(without_grades(graded()))
 
 
 def test_bags_folds_and_resuming_know_pairs(tmp_path):
     data = without_grades(graded(6, 30))
-    bagged = xr.RankNet("PairwiseCorrect", bags=3).fit(data)
+    bagged = er.RankNet("PairwiseCorrect", bags=3).fit(data)
     assert bagged.estimate_.mean > 0.6
     valid = without_grades(graded(7, 30))
-    assert xr.RankSVM("PairwiseCorrect", l2=1.0).fit(data, valid=valid).model_.training["valid"] > 0.6
+    assert er.RankSVM("PairwiseCorrect", l2=1.0).fit(data, valid=valid).model_.training["valid"] > 0.6
     assert checksum(data) != checksum(replace(data, preferences=None))
 
 
@@ -353,8 +353,8 @@ def data():
     """Interleaved queries, so that the rows of the data are not those of the caller."""
     rng = np.random.default_rng(0)
     qid = np.array([5, 3, 5, 3, 5, 9, 9, 3])
-    made = xr.RankingData.from_arrays(rng.normal(size=(8, 2)), rng.integers(0, 2, 8), qid=qid, docid=[f"r{i}" for i in range(8)])
-    return xr.with_pairs(made, PAIRS)
+    made = er.RankingData.from_arrays(rng.normal(size=(8, 2)), rng.integers(0, 2, 8), qid=qid, docid=[f"r{i}" for i in range(8)])
+    return er.pairs.with_pairs(made, PAIRS)
 
 
 PAIRS = {"query_id": [5, 3, 5, 9], "better": ["r4", "r7", "r0", "r6"], "worse": ["r0", "r1", "r4", "r5"], "weight": [1.0, 2.0, 3.0, 4.0]}
@@ -374,20 +374,20 @@ def test_pairs_follow_their_documents(data):
     assert named(data.take_queries([2, 0])) == [each for each in ALL if each[0] != "r7"]
     assert named(data.take_queries([1, 1])) == [("r7", "r1", 2.0)] * 2
     assert named(joined(data, data.take_queries([1]))) == sorted([*ALL, ("r7", "r1", 2.0)])
-    alone = xr.RankingData.from_arrays(None, [0, 1, 0], group=[2, 1])
-    assert xr.with_pairs(alone, {"better": [0], "worse": [1]}).take_queries([1]).preferences is None
+    alone = er.RankingData.from_arrays(None, [0, 1, 0], group=[2, 1])
+    assert er.pairs.with_pairs(alone, {"better": [0], "worse": [1]}).take_queries([1]).preferences is None
 
 
 def test_a_cache_keeps_pairs_and_other_formats_refuse_them(data, tmp_path):
-    xr.write(data, tmp_path / "a.xr")
-    back = xr.read(tmp_path / "a.xr")
+    er.write(data, tmp_path / "a.xr")
+    back = er.read(tmp_path / "a.xr")
     assert named(back) == ALL
     assert checksum(back) == checksum(data)
-    xr.write(replace(back, preferences=None), tmp_path / "b.xr")
-    assert xr.read(tmp_path / "b.xr").preferences is None
+    er.write(replace(back, preferences=None), tmp_path / "b.xr")
+    assert er.read(tmp_path / "b.xr").preferences is None
     for suffix in ("txt", "csv", "parquet"):
-        with pytest.raises(xr.DataError, match=r"has 4 pairs, which only a cache keeps; write to a file \.xr"):
-            xr.write(data, tmp_path / f"a.{suffix}")
+        with pytest.raises(er.errors.DataError, match=r"has 4 pairs, which only a cache keeps; write to a file \.xr"):
+            er.write(data, tmp_path / f"a.{suffix}")
         assert not (tmp_path / f"a.{suffix}").exists()
 
 
@@ -398,13 +398,13 @@ def test_pairs_from_files(data, tmp_path):
     frame.to_parquet(tmp_path / "a.parquet")
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
     for name in ("a.csv", "a.tsv", "a.parquet", "a.csv.gz"):
-        assert named(xr.read_pairs(tmp_path / name, bare)) == ALL
-    assert xr.describe(data).pairs == 4
+        assert named(er.pairs.read_pairs(tmp_path / name, bare)) == ALL
+    assert er.describe(data).pairs == 4
 
 
 def test_rows_stand_for_documents_without_ids():
-    data = xr.RankingData.from_arrays(None, [0] * 4, qid=["b", "a", "b", "a"])
-    found = xr.with_pairs(data, {"better": [2, "1"], "worse": [0, 3.0]}).preferences
+    data = er.RankingData.from_arrays(None, [0] * 4, qid=["b", "a", "b", "a"])
+    found = er.pairs.with_pairs(data, {"better": [2, "1"], "worse": [0, 3.0]}).preferences
     assert [data.order[row] for row in found.better] == [2, 1]
     assert [data.order[row] for row in found.worse] == [0, 3]
 
@@ -426,35 +426,37 @@ def test_rows_stand_for_documents_without_ids():
     ],
 )
 def test_wrong_pairs_are_refused_with_their_place(data, pairs, message):
-    with pytest.raises(xr.DataError) as caught:
-        xr.with_pairs(data, pairs)
+    with pytest.raises(er.errors.DataError) as caught:
+        er.pairs.with_pairs(data, pairs)
     assert str(caught.value).startswith(message)
 
 
 def test_wrong_rows_and_files_are_refused(tmp_path):
-    data = xr.RankingData.from_arrays(None, [0, 0, 0], group=[2, 1])
+    data = er.RankingData.from_arrays(None, [0, 0, 0], group=[2, 1])
     for row in (3, -1, "x", 0.5, None):
-        with pytest.raises(xr.DataError, match="has no document ids, so give a row from 0 to 2"):
-            xr.with_pairs(data, {"better": [row], "worse": [1]})
-    with pytest.raises(xr.DataError, match="the rows 0 and 2 belong to different queries"):
-        xr.with_pairs(data, {"better": [0], "worse": [2]})
+        with pytest.raises(er.errors.DataError, match="has no document ids, so give a row from 0 to 2"):
+            er.pairs.with_pairs(data, {"better": [row], "worse": [1]})
+    with pytest.raises(er.errors.DataError, match="the rows 0 and 2 belong to different queries"):
+        er.pairs.with_pairs(data, {"better": [0], "worse": [2]})
     (tmp_path / "a.csv").write_text("better,worse\n0,1\n0\n")
-    with pytest.raises(xr.DataError, match=r"a\.csv, line 3: has 1 cells; expected 2"):
-        xr.read_pairs(tmp_path / "a.csv", data)
-    with pytest.raises(xr.DataError, match="are of different queries"):
-        replace(data, preferences=xr.Preferences(np.array([0]), np.array([2]), np.array([1.0])))
-    with pytest.raises(xr.DataError, match="give two different rows"):
-        xr.Preferences(np.array([0]), np.array([0]), np.array([1.0]))
-    with pytest.raises(xr.DataError, match="weight of pair 0 is inf"):
-        xr.Preferences(np.array([0]), np.array([1]), np.array([np.inf]))
+    with pytest.raises(er.errors.DataError, match=r"a\.csv, line 3: has 1 cells; expected 2"):
+        er.pairs.read_pairs(tmp_path / "a.csv", data)
+    with pytest.raises(er.errors.DataError, match="are of different queries"):
+        replace(data, preferences=er.pairs.Preferences(np.array([0]), np.array([2]), np.array([1.0])))
+    with pytest.raises(er.errors.DataError, match="give two different rows"):
+        er.pairs.Preferences(np.array([0]), np.array([0]), np.array([1.0]))
+    with pytest.raises(er.errors.DataError, match="weight of pair 0 is inf"):
+        er.pairs.Preferences(np.array([0]), np.array([1]), np.array([np.inf]))
 
 
 def test_contradictions_and_cycles_are_no_errors():
-    data = xr.RankingData.from_arrays([[1.0], [2.0], [4.0]], [0] * 3, group=[3])
-    cycle = xr.with_pairs(data, {"better": [0, 1, 2, 1], "worse": [1, 2, 0, 0]})
+    data = er.RankingData.from_arrays([[1.0], [2.0], [4.0]], [0] * 3, group=[3])
+    cycle = er.pairs.with_pairs(data, {"better": [0, 1, 2, 1], "worse": [1, 2, 0, 0]})
     for kind in PAIRED:
         small(kind).fit(cycle)
-    np.testing.assert_allclose(xr.bradley_terry(xr.with_pairs(data, {"better": [0, 1, 2], "worse": [1, 2, 0]})).strength, 0.0, atol=1e-12)
+    np.testing.assert_allclose(
+        er.pairs.bradley_terry(er.pairs.with_pairs(data, {"better": [0, 1, 2], "worse": [1, 2, 0]})).strength, 0.0, atol=1e-12
+    )
 
 
 # ---- Bradley-Terry
@@ -467,8 +469,8 @@ def test_bradley_terry_is_where_ranknets_slope_is_that_of_the_prior(problem, pri
     if not pairs:
         return
     data = made(ys, pairs)
-    found = xr.bradley_terry(data, prior=prior)
-    slope = xr.slopes(xr.Lambdas(), data, found.strength).slope
+    found = er.pairs.bradley_terry(data, prior=prior)
+    slope = er.losses.slopes(er.losses.Lambdas(), data, found.strength).slope
     np.testing.assert_allclose(slope, prior * found.strength, atol=1e-9)
     np.testing.assert_allclose(np.add.reduceat(found.strength, data.indptr[:-1]), 0.0, atol=1e-9)
     np.testing.assert_allclose(found.grades, 4 / (1 + np.exp(-found.strength)))
@@ -495,16 +497,16 @@ def test_the_strengths_of_a_query_are_its_own_to_the_bit(problem):
     if not pairs:
         return
     data = made(ys, pairs)
-    together = xr.bradley_terry(data)
+    together = er.pairs.bradley_terry(data)
     for q in {query for query, *_ in pairs}:
-        alone, rows = xr.bradley_terry(data.take_queries([q])), slice(*data.indptr[q : q + 2])
+        alone, rows = er.pairs.bradley_terry(data.take_queries([q])), slice(*data.indptr[q : q + 2])
         np.testing.assert_array_equal(alone.strength, together.strength[rows])
         np.testing.assert_array_equal(alone.error, together.error[rows])
 
 
 def test_pairs_without_weight_say_nothing():
-    two = xr.RankingData.from_arrays(None, [0, 0], group=[2])
-    found = xr.bradley_terry(xr.with_pairs(two, {"better": [0], "worse": [1], "weight": [0]}), prior=0.25)
+    two = er.RankingData.from_arrays(None, [0, 0], group=[2])
+    found = er.pairs.bradley_terry(er.pairs.with_pairs(two, {"better": [0], "worse": [1], "weight": [0]}), prior=0.25)
     assert found.strength.tolist() == [0.0, 0.0]
     assert found.error.tolist() == [2.0, 2.0]
 
@@ -512,25 +514,25 @@ def test_pairs_without_weight_say_nothing():
 def test_heavy_and_many_pairs_are_solved_as_well():
     """Weights over seven orders of magnitude, a chain, and a thousand documents in one query: one pass over the pairs per iteration."""
     rng, n = np.random.default_rng(0), 1000
-    data = xr.RankingData.from_arrays(None, np.zeros(n), group=[n])
+    data = er.RankingData.from_arrays(None, np.zeros(n), group=[n])
     first, second = rng.integers(0, n, (2, 5 * n))
     random = {"better": first[first != second], "worse": second[first != second]}
     for pairs in (random, {"better": np.arange(1, n), "worse": np.arange(n - 1)}):
         weight = 10.0 ** rng.uniform(-3, 4, len(pairs["better"]))
-        judged = xr.with_pairs(data, pairs | {"weight": weight})
-        strength = xr.bradley_terry(judged).strength
-        np.testing.assert_allclose(xr.slopes(xr.Lambdas(), judged, strength).slope, 0.1 * strength, atol=1e-9)
+        judged = er.pairs.with_pairs(data, pairs | {"weight": weight})
+        strength = er.pairs.bradley_terry(judged).strength
+        np.testing.assert_allclose(er.losses.slopes(er.losses.Lambdas(), judged, strength).slope, 0.1 * strength, atol=1e-9)
 
 
 def test_the_standard_errors_are_those_of_many_simulated_judges():
     rng, true, weight, prior = np.random.default_rng(0), np.array([1.0, 0.0, -1.0]), 60, 1e-3
-    data = xr.RankingData.from_arrays(None, [0] * 3, group=[3])
+    data = er.RankingData.from_arrays(None, [0] * 3, group=[3])
     first, second = np.array([0, 0, 1]), np.array([1, 2, 2])
     found = []
     for _ in range(300):
         wins = rng.binomial(weight, 1 / (1 + np.exp(true[second] - true[first])))
         both = {"better": [*first, *second], "worse": [*second, *first], "weight": [*wins, *(weight - wins)]}
-        found.append(xr.bradley_terry(xr.with_pairs(data, both), prior=prior))
+        found.append(er.pairs.bradley_terry(er.pairs.with_pairs(data, both), prior=prior))
     gap = np.array([each.strength[0] - each.strength[2] for each in found])
     assert abs(gap.mean() - 2.0) < 4 * gap.std() / np.sqrt(len(gap)) + 0.05
     assert np.mean(np.abs(gap - 2.0) < 2 * gap.std()) > 0.9
@@ -538,19 +540,19 @@ def test_the_standard_errors_are_those_of_many_simulated_judges():
 
 def test_grades_of_pairs_train_any_ranker():
     data = graded(8, 40)
-    fitted = xr.bradley_terry(without_grades(data))
-    assert xr.Ridge("nDCG@10").fit(fitted.judged).score(data) > xr.Ridge("nDCG@10").fit(data).score(data) - 0.05
+    fitted = er.pairs.bradley_terry(without_grades(data))
+    assert er.Ridge("nDCG@10").fit(fitted.judged).score(data) > er.Ridge("nDCG@10").fit(data).score(data) - 0.05
     assert list(fitted.to_frame().columns) == ["query_id", "doc_id", "strength", "error", "grade"]
-    with pytest.raises(xr.DataError, match=r"no pairs to make grades of; give it some with xr\.with_pairs"):
-        xr.bradley_terry(data)
+    with pytest.raises(er.errors.DataError, match=r"no pairs to make grades of; give it some with xr\.with_pairs"):
+        er.pairs.bradley_terry(data)
     for name in ("prior", "scale"):
-        with pytest.raises(xr.SettingError, match=f"{name} must be a number above 0, got 0"):
-            xr.bradley_terry(without_grades(data), **{name: 0})
+        with pytest.raises(er.errors.SettingError, match=f"{name} must be a number above 0, got 0"):
+            er.pairs.bradley_terry(without_grades(data), **{name: 0})
 
 
 def test_weights_whose_squares_overflow_are_refused():
-    data = xr.RankingData.from_arrays(None, [0, 0, 0], group=[3])
+    data = er.RankingData.from_arrays(None, [0, 0, 0], group=[3])
     pairs = {"better": [0, 1], "worse": [1, 2]}
-    assert np.all(np.isfinite(xr.bradley_terry(xr.with_pairs(data, pairs | {"weight": [1.0, 1e100]})).strength))
-    with pytest.raises(xr.DataError, match=r"the weight of pair 1 is 1e\+150; give weights of at most 1e\+100"):
-        xr.bradley_terry(xr.with_pairs(data, pairs | {"weight": [1.0, 1e150]}))
+    assert np.all(np.isfinite(er.pairs.bradley_terry(er.pairs.with_pairs(data, pairs | {"weight": [1.0, 1e100]})).strength))
+    with pytest.raises(er.errors.DataError, match=r"the weight of pair 1 is 1e\+150; give weights of at most 1e\+100"):
+        er.pairs.bradley_terry(er.pairs.with_pairs(data, pairs | {"weight": [1.0, 1e150]}))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.data.synthetic import GRADE_RATIO, CubicPolynomial
 
@@ -84,5 +84,5 @@ def test_each_degree_has_the_same_say():
     ("changes", "said"), [({"features": 0}, "features must be"), ({"grades": 1}, "grades must be"), ({"noise": -1}, "noise must be")]
 )
 def test_bad_settings(changes, said):
-    with pytest.raises(xr.SettingError, match=said):
+    with pytest.raises(er.errors.SettingError, match=said):
         CubicPolynomial(**changes)

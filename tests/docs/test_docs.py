@@ -28,7 +28,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.settings import Setting
 from exactrank.cli import app
 from exactrank.measures.base import Measure
@@ -143,7 +143,7 @@ def test_what_three_dots_mean(shown, printed, agree):
 def test_every_public_name_is_in_the_reference():
     pages = [page for folder in ("api", "methods") for page in (ROOT / "docs" / folder).glob("*.md")]
     documented = {name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page.read_text(), re.MULTILINE)}
-    homes = {name: f"{getattr(xr, name).__module__}.{name}" for name in xr.__all__}
+    homes = {name: f"{getattr(er, name).__module__}.{name}" for name in er.__all__}
     assert [name for name, home in homes.items() if documented.isdisjoint({home, f"exactrank.{name}"})] == []
     assert {path.removeprefix("exactrank.") for path in documented if path.count(".") == 1} <= set(homes)
 

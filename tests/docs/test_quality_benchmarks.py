@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from tests import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
@@ -35,7 +35,7 @@ def quality(scripts):
 
 def written(path, data):
     path.parent.mkdir(parents=True, exist_ok=True)
-    xr.write(data, path)
+    er.write(data, path)
 
 
 class TestCrossFitting:
@@ -142,7 +142,7 @@ class TestChoosing:
         first = capsys.readouterr()
         assert first.out.count("| ridge(l2=5.0) | ") == 2
         assert first.err.count(" s\n") == 2 * 2 * 2  # candidates x ways x sets
-        monkeypatch.setattr(xr.Ridge, "fit", None)
+        monkeypatch.setattr(er.Ridge, "fit", None)
         assert chooses.main(run) == 0
         again = capsys.readouterr()
         assert again.out == first.out
@@ -169,7 +169,7 @@ class TestTesting:
         for number in range(1, 6):
             data = study.artificial(3, 4, 2, 0.5, 0.2, seed=number)
             written(
-                tmp_path / f"part{number}.txt", xr.RankingData.from_arrays(np.full((data.n_documents, 2), number), data.y, group=data.sizes)
+                tmp_path / f"part{number}.txt", er.RankingData.from_arrays(np.full((data.n_documents, 2), number), data.y, group=data.sizes)
             )
         folds = quality.five_folds(tmp_path)
         parts = [[sorted(set(part.X[:, 0].tolist())) for part in (fold.train, fold.valid, fold.test)] for fold in folds]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import exactrank as xr
+import exactrank as er
 from tests.driver import Driver, Ended
 from tests.faults.operations import Operation
 from tests.faults.shim import Fault
@@ -47,8 +47,8 @@ class Bench:
         out = folder / self.operation.out
         if self.operation.exact:
             return out.read_bytes() == self.new
-        with suppress(xr.ExactRankError):
-            return bool(xr.load(out))
+        with suppress(er.errors.ExactRankError):
+            return bool(er.load(out))
         return False
 
     def struck(self, fault: Fault) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.synthetic import CubicPolynomial
 
 
@@ -27,18 +27,18 @@ def make_inputs(folder: Path) -> dict[str, Path]:
     data = CubicPolynomial(features=3, documents=6, grades=3, noise=0.2).data(8)
     inputs = {"data": folder / "data.xr", "text": folder / "data.txt", "model": folder / "model.json"}
     inputs |= {"fusion": folder / "fusion.json", "run1": folder / "1.run", "run2": folder / "2.run"}
-    xr.write(data, inputs["data"])
-    xr.write(data, inputs["text"])
-    xr.Ridge(measure="nDCG@10").fit(data).save(inputs["model"])
-    xr.fuse(data, systems=["1", "2"], folds=0, bootstrap=0).save(inputs["fusion"])
+    er.write(data, inputs["data"])
+    er.write(data, inputs["text"])
+    er.Ridge(measure="nDCG@10").fit(data).save(inputs["model"])
+    er.fuse(data, systems=["1", "2"], folds=0, bootstrap=0).save(inputs["fusion"])
     inputs |= {"log": folder / "log.csv", "features": folder / "features.xr"}
     shown = CubicPolynomial(features=3, documents=6, document_ids=True).data(4)
-    xr.write(shown, inputs["features"])
-    xr.write_clicks(xr.simulate_clicks(shown, sessions=3).clicks, inputs["log"])
+    er.write(shown, inputs["features"])
+    er.clicks.write_clicks(er.clicks.simulate_clicks(shown, sessions=3).clicks, inputs["log"])
     inputs["pairs"] = folder / "pairs.csv"
     inputs["pairs"].write_text(f"query_id,better,worse\n{shown.qid[0]},{shown.docid[0]},{shown.docid[1]}\n")
     for feature in ("1", "2"):
-        xr.write_run(inputs[f"run{feature}"], data, feature)
+        er.write_run(inputs[f"run{feature}"], data, feature)
     return inputs
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.fusion.normalise import normalised
 
 SCORES = st.one_of(st.just(math.nan), st.integers(0, 10).map(lambda n: n / 10), st.sampled_from([0.25, 1 / 3, -0.0, 2.0]))
@@ -21,7 +21,7 @@ def systems(draw, n=2, max_queries=3, max_documents=6, anchored=True):
     anchor = [(i % 2, *((i + j) % (n + 1) / n for j in range(n))) for i in range(n + 1)] if anchored else []
     table = np.array([*drawn, *anchor])
     group = [*sizes, *([len(anchor)] if anchor else [])]
-    return xr.RankingData.from_arrays(table[:, 1:], table[:, 0], group=group, feature_names=NAMES[:n])
+    return er.RankingData.from_arrays(table[:, 1:], table[:, 0], group=group, feature_names=NAMES[:n])
 
 
 def random_systems(n, queries=20, documents=15, seed=0):
@@ -29,11 +29,11 @@ def random_systems(n, queries=20, documents=15, seed=0):
     y = rng.choice(3, queries * documents, p=[0.7, 0.2, 0.1])
     X = y[:, None] + rng.normal(scale=np.linspace(1, 2, n), size=(len(y), n))
     X[rng.random(X.shape) < 0.2] = np.nan
-    return xr.RankingData.from_arrays(X, y, group=[documents] * queries, feature_names=NAMES[:n])
+    return er.RankingData.from_arrays(X, y, group=[documents] * queries, feature_names=NAMES[:n])
 
 
 def value_at(data, weights, measure, **policies):
-    """The measure of the weighted sum, by xr.evaluate on all documents."""
+    """The measure of the weighted sum, by er.evaluate on all documents."""
     values, ranked = normalised(data.X, data.indptr, policies.get("normalise", "min-max"), policies.get("absent", "worst"))
     scores = sum(w * v for w, v in zip(weights, values, strict=True))
-    return xr.evaluate([measure], data, np.where(ranked, scores, -np.inf)).means[measure]
+    return er.evaluate([measure], data, np.where(ranked, scores, -np.inf)).means[measure]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank import fuse
 from exactrank._core import optimistic
 from exactrank.fusion import search
@@ -94,7 +94,7 @@ def test_the_optimistic_bound_equals_its_definition(data):
 
 
 def test_more_triangles_never_loosen_the_certificate():
-    posed = problem_of(random_systems(3, queries=6), xr.parse_measure("nDCG@5"), "min-max", "worst")
+    posed = problem_of(random_systems(3, queries=6), er.parse_measure("nDCG@5"), "min-max", "worst")
     start = tuned(posed, [posed.data.weights], 0)[0]
     uppers = [certified(posed, start, tolerance=0, cells=cells)[1].upper for cells in (1, 10, 100, 300)]
     assert uppers == sorted(uppers, reverse=True)
@@ -103,7 +103,7 @@ def test_more_triangles_never_loosen_the_certificate():
 
 def test_a_small_problem_is_solved_to_the_end():
     """One query, one relevant document: once it is known to be first somewhere, nothing is left to find."""
-    data = xr.RankingData.from_arrays([[3, 1, 1], [1, 3, 1], [1, 1, 3], [2, 2, 2.5]], [0, 0, 0, 1], group=[4], feature_names=NAMES[:3])
+    data = er.RankingData.from_arrays([[3, 1, 1], [1, 3, 1], [1, 1, 3], [2, 2, 2.5]], [0, 0, 0, 1], group=[4], feature_names=NAMES[:3])
     fusion = fuse(data, measure="nDCG@1", folds=0, bootstrap=0)
     assert fusion.certificate is not None
     assert fusion.value == fusion.certificate.upper == 1
@@ -112,7 +112,7 @@ def test_a_small_problem_is_solved_to_the_end():
 @pytest.mark.parametrize("measure", ["AP", "ERR@5", "MeanNDCG@5", "nDCG(ties='docid')@5", "DCG(gain={0: -1, 1: 1, 2: 2})@5"])
 def test_measures_without_a_certificate_say_so(measure):
     data = random_systems(3, queries=5)
-    data = xr.RankingData.from_arrays(data.X, data.y, group=[15] * 5, docid=range(75), feature_names=NAMES[:3])
+    data = er.RankingData.from_arrays(data.X, data.y, group=[15] * 5, docid=range(75), feature_names=NAMES[:3])
     fusion = fuse(data, measure=measure, folds=0, bootstrap=0)
     assert (fusion.optimum, fusion.certificate) == ("local", None)
 
@@ -120,7 +120,7 @@ def test_measures_without_a_certificate_say_so(measure):
 @pytest.mark.parametrize("nonnegative", [True, False])
 @pytest.mark.parametrize("n", [3, 4])
 def test_no_coordinate_has_anything_better(n, nonnegative):
-    posed = problem_of(random_systems(n), xr.parse_measure("nDCG@5"), "z-score", "worst", nonnegative)
+    posed = problem_of(random_systems(n), er.parse_measure("nDCG@5"), "z-score", "worst", nonnegative)
     weights = tuned(posed, [posed.data.weights], 0)[0]
     assert ascended(posed, weights, posed.data.weights).tolist() == weights.tolist()
     assert posed.value(weights, posed.data.weights) >= max(posed.value(w, posed.data.weights) for w in np.eye(n)) - 0.01
@@ -155,7 +155,7 @@ def test_a_sample_is_searched_first_where_there_is_much(n, monkeypatch):
 
 @given(systems(max_queries=4), st.sampled_from(["nDCG@2", "AP", "nDCG(empty='skip')@2"]), st.data())
 def test_query_steps_add_up_to_the_profile(data, measure, drawn):
-    posed = problem_of(data, xr.parse_measure(measure), "min-max", "worst")
+    posed = problem_of(data, er.parse_measure(measure), "min-max", "worst")
     counts = np.array(drawn.draw(st.lists(st.integers(0, 3), min_size=data.n_queries, max_size=data.n_queries)), float)
     assume(counts[~np.isnan(posed.per_query(np.ones(2)))].any())
     ((start, end),) = all_weights(2, posed.nonnegative)
@@ -168,7 +168,7 @@ def test_query_steps_add_up_to_the_profile(data, measure, drawn):
 
 @given(systems(max_queries=4), st.sampled_from(["nDCG@2", "AP", "nDCG(empty='skip')@2"]), st.data())
 def test_the_best_interval_of_reweighted_queries(data, measure, drawn):
-    posed = problem_of(data, xr.parse_measure(measure), "min-max", "worst")
+    posed = problem_of(data, er.parse_measure(measure), "min-max", "worst")
     counts = np.array(drawn.draw(st.lists(st.integers(0, 3), min_size=data.n_queries, max_size=data.n_queries)), float)
     assume(posed.counts(counts))
     steps = QuerySteps.of(posed, *all_weights(2, posed.nonnegative)[0])
@@ -182,7 +182,7 @@ def test_the_best_interval_of_reweighted_queries(data, measure, drawn):
 
 def test_ties_by_document_id_are_resampled_too():
     data = random_systems(2, queries=6)
-    data = xr.RankingData.from_arrays(data.X.round(), data.y, group=[15] * 6, docid=range(90), feature_names=NAMES[:2])
+    data = er.RankingData.from_arrays(data.X.round(), data.y, group=[15] * 6, docid=range(90), feature_names=NAMES[:2])
     fusion = fuse(data, measure="nDCG(ties='docid')@5", bootstrap=10)
     assert fusion.value == pytest.approx(fusion.sweep.best.value)
     assert fusion.cross_validated <= fusion.value
@@ -193,7 +193,7 @@ def test_cross_validation_never_sees_the_held_out_query(n):
     """Of two queries each wants the system that the other does not, so weights tuned on one fail on the other."""
     X = np.zeros((4, n))
     X[[0, 3], 0] = X[[1, 2], 1] = 1
-    data = xr.RankingData.from_arrays(X + np.arange(n) * [[0.1], [0.1], [0.1], [0.2]], [1, 0, 1, 0], group=[2, 2], feature_names=NAMES[:n])
+    data = er.RankingData.from_arrays(X + np.arange(n) * [[0.1], [0.1], [0.1], [0.2]], [1, 0, 1, 0], group=[2, 2], feature_names=NAMES[:n])
     fusion = fuse(data, measure="nDCG@1", folds=2, bootstrap=5)
     assert fusion.cross_validated == 0
     assert fusion.value >= 0.5
@@ -212,7 +212,7 @@ def test_query_weights_count():
     """A query of weight 0 might as well be absent, one of weight 2 be there twice."""
     data = random_systems(2, queries=4)
     weight = np.array([0.0, 1.0, 2.0, 1.0])
-    weighted = xr.RankingData.from_arrays(data.X, data.y, group=[15] * 4, query_weight=weight, feature_names=NAMES[:2])
+    weighted = er.RankingData.from_arrays(data.X, data.y, group=[15] * 4, query_weight=weight, feature_names=NAMES[:2])
     ours = fuse(weighted, folds=0, bootstrap=0)
     theirs = fuse(data.take_queries([1, 2, 2, 3]), folds=0, bootstrap=0)
     assert ours.value == pytest.approx(theirs.value)

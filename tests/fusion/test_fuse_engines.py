@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank import fuse
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.fusion.engines import ENGINES
@@ -65,7 +65,7 @@ def test_scores_are_those_of_the_engine(engine, how, data, depth):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
     else:
         assert ours.tolist() == theirs.tolist()
-        assert xr.evaluate("nDCG@2", data, theirs).means["nDCG@2"] == pytest.approx(fusion.value, abs=1e-12)
+        assert er.evaluate("nDCG@2", data, theirs).means["nDCG@2"] == pytest.approx(fusion.value, abs=1e-12)
     assert sum(map(abs, fusion.weights)) == pytest.approx(1, abs=1e-15)
 
 
@@ -75,7 +75,7 @@ def test_no_weights_of_a_grid_are_better(engine):
     fusion = fuse(data, measure="nDCG@5", engine=engine, depth=8, **QUICK)
     for w in np.linspace(0.005, 0.995, 100):
         tried = replace(fusion, weights=(1 - w, w)).predict(data)
-        assert xr.evaluate("nDCG@5", data, tried).means["nDCG@5"] <= fusion.value + 1e-12
+        assert er.evaluate("nDCG@5", data, tried).means["nDCG@5"] <= fusion.value + 1e-12
     assert fusion.depth == 8
     longer = fuse(data, measure="nDCG@5", engine=engine, **QUICK)
     assert (longer.depth, longer.engine) == (100, engine)
@@ -95,7 +95,7 @@ def test_weights_are_short_decimals_of_the_same_value(n):
 
 def test_a_cut_list_is_a_shorter_list():
     data = random_systems(2)
-    shorter = xr.RankingData.from_arrays(cut(data.X, data.indptr, 10), data.y, group=data.sizes, feature_names=NAMES[:2])
+    shorter = er.RankingData.from_arrays(cut(data.X, data.indptr, 10), data.y, group=data.sizes, feature_names=NAMES[:2])
     assert fuse(data, depth=10).to_json() | {"depth": None} == fuse(shorter).to_json()
     assert fuse(data, depth=10**400, **QUICK).weights == fuse(data, **QUICK).weights
 
@@ -200,7 +200,7 @@ def test_the_configuration_is_what_qdrant_runs():
         for q, found in enumerate(lists[name]):
             X[[q * points + point.id for point in found], j] = [point.score for point in found]
     y = (X.sum(axis=1) + rng.normal(size=len(X)) > 2).astype(int)
-    data = xr.RankingData.from_arrays(X, y, group=[points] * 8, feature_names=NAMES[:2])
+    data = er.RankingData.from_arrays(X, y, group=[points] * 8, feature_names=NAMES[:2])
     fusion = fuse(data, engine="qdrant", depth=20, nonnegative=False, **QUICK)
     ours = fusion.predict(data).reshape(8, points)
     for q in range(8):
@@ -238,13 +238,13 @@ def test_the_choice_never_sees_the_held_out_fold():
     data, folds = random_systems(2, queries=12, seed=5), 3
     fusion = fuse(data, normalise="all", folds=folds, bootstrap=0)
     names = [row.name for row in fusion.normalisations]
-    fold = xr.data.folds.deal_folds(12, folds, 0)
+    fold = er.data.folds.deal_folds(12, folds, 0)
 
     def values(how, *left_out):
         """Of all queries, by weights that were tuned without some folds."""
         kept = np.flatnonzero(~np.isin(fold, left_out))
         tuned = fuse(data.take_queries(kept), normalise=how, **QUICK)
-        return xr.evaluate("nDCG@10", data, tuned.predict(data))["nDCG@10"].values
+        return er.evaluate("nDCG@10", data, tuned.predict(data))["nDCG@10"].values
 
     honest, picked = np.empty(12), []
     for f in range(folds):

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank import Fusion, fuse, systems_from_runs
 from exactrank.cli import app
 from exactrank.data.formats.base import Columns
-from exactrank.data.formats.trec import RetrievalRun
+from exactrank.data.formats.trec import RetrievalRun, scores_of
 from exactrank.errors import DataError, IncompatibleError, OutputExistsError
 from exactrank.fusion.engines import ENGINES
 from tests.fusion.fuse_data import NAMES, random_systems, systems
@@ -57,7 +57,7 @@ def written(folder, data):
 def test_what_is_read_is_what_was_saved(tmp_path, n, settings):
     fusion = fuse(random_systems(n, queries=6), cells=3, **({"bootstrap": 3} | settings))
     fusion.save(tmp_path / "f.json")
-    for read in (xr.load(tmp_path / "f.json"), xr.load(tmp_path / "f.json", kind=Fusion)):
+    for read in (er.load(tmp_path / "f.json"), er.load(tmp_path / "f.json", kind=Fusion)):
         assert read == replace(fusion, sweep=None)
         assert read.to_bytes() == (tmp_path / "f.json").read_bytes()
     data = random_systems(n, seed=3)
@@ -73,7 +73,7 @@ def test_values_that_could_not_be_had_are_null(tmp_path):
     """A measure may skip every query of a bootstrap sample."""
     fusion = replace(fuse(random_systems(2, queries=5), **QUICK), value=math.nan, bootstrap_interval=((math.nan, math.nan),) * 2)
     fusion.save(tmp_path / "f.json")
-    assert xr.load(tmp_path / "f.json").to_json() == fusion.to_json()
+    assert er.load(tmp_path / "f.json").to_json() == fusion.to_json()
 
 
 ENDS = {"weights", "normalise", "absent", "measure", "value", "interval", "optimum", "comparison", "normalisations"}  #: that must be there
@@ -128,7 +128,7 @@ def test_damaged_files_are_refused(tmp_path, record, key, value):
     path = tmp_path / "f.json"
     path.write_text(json.dumps(record | {key: value}).replace("Infinity", "1e400"))
     with pytest.raises(DataError) as error:
-        xr.load(path)
+        er.load(path)
     assert str(path) in str(error.value)
     done = command("apply", path, "--run", "a=none.run", "--out", tmp_path / "x.run")
     assert (done.exit_code, (tmp_path / "x.run").exists()) == (2, False)
@@ -139,16 +139,16 @@ def test_an_engine_file_with_a_negative_weight(tmp_path):
     record = fuse(random_systems(2, queries=6), engine="elasticsearch", **QUICK).to_json()
     (tmp_path / "f.json").write_text(json.dumps(record | {"weights": {"bm25": 1.0 - 0.2, "dense": -0.2}}))
     with pytest.raises(DataError, match=r"'weights' is \{.*\}; the file is damaged"):
-        xr.load(tmp_path / "f.json")
+        er.load(tmp_path / "f.json")
 
 
 def test_models_and_fusions_are_told_apart(tmp_path):
     data = random_systems(2, queries=6)
     fuse(data, **QUICK).save(tmp_path / "f.json")
-    xr.write(data, tmp_path / "a.xr")
+    er.write(data, tmp_path / "a.xr")
     (tmp_path / "m.json").write_text("[1, 2]")
     with pytest.raises(IncompatibleError, match=r"m\.json is a model, not a fusion; .* exactrank fuse apply takes fusions"):
-        xr.load(tmp_path / "m.json", kind=Fusion)
+        er.load(tmp_path / "m.json", kind=Fusion)
     done = CliRunner().invoke(app, ["predict", str(tmp_path / "f.json"), str(tmp_path / "a.xr")])
     assert done.exit_code == 2
     assert "f.json is a fusion, not a model; exactrank predict takes models, exactrank fuse apply takes fusions" in done.stderr
@@ -179,7 +179,7 @@ def test_tuned_on_runs_is_tuned_on_data(tmp_path):
     theirs = fuse(data, cells=1, **QUICK)
     assert (ours.systems, ours.value) == (theirs.systems, pytest.approx(theirs.value))
     assert systems_from_runs(tmp_path / "a.qrels", list(paths.values())).feature_names == NAMES[:3]
-    assert systems_from_runs(tmp_path / "a.qrels", [xr.read_run(path) for path in list(paths.values())[:1]]).feature_names == ("t",)
+    assert systems_from_runs(tmp_path / "a.qrels", [er.read_run(path) for path in list(paths.values())[:1]]).feature_names == ("t",)
 
 
 def test_ties_are_broken_by_the_runs_and_not_by_the_judgments(tmp_path):
@@ -226,25 +226,25 @@ def test_command_saves_and_applies(files, tmp_path):
     named = ("--run", "lexical=bm25.run", "--run", "./dense.run")
     done = command("a.qrels", *named, "--save", "f.json")
     assert done.exit_code == 0, done.stderr
-    assert xr.load("f.json").systems == ("lexical", "dense")
+    assert er.load("f.json").systems == ("lexical", "dense")
     done = command("apply", "f.json", *reversed(named[1::2]), "--out", "x.run")
     assert done.exit_code != 0  # runs are options
     done = command("apply", "f.json", "--run", "dense=dense.run", "--run", "lexical=bm25.run", "--out", "x.run")
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith("x.run: ")
-    fused, theirs = xr.read_run("x.run"), xr.load("f.json").apply({"lexical": files["bm25"], "dense": files["dense"]})
+    fused, theirs = er.read_run("x.run"), er.load("f.json").apply({"lexical": files["bm25"], "dense": files["dense"]})
     assert fused.tag == "fusion"
     assert fused.by_query == theirs.by_query
-    xr.write_run("y.run", theirs)
+    er.write_run("y.run", theirs)
     assert (tmp_path / "y.run").read_bytes() == (tmp_path / "x.run").read_bytes()
     packed = command("apply", "f.json", *named, "--out", "x.run.gz", "--tag", "mine", "--json")
     assert json.loads(packed.stdout)["documents"] == len(theirs.score)
-    assert xr.read_run("x.run.gz").tag == "mine"
+    assert er.read_run("x.run.gz").tag == "mine"
     again = command("apply", "f.json", *named, "--out", "x.run")
     assert again.exit_code == 2
     assert "x.run already exists" in again.stderr
-    evaluated = xr.evaluate("nDCG@10", *xr.data.trec.scores_of(xr.read("a.qrels"), fused)).means["nDCG@10"]
-    assert evaluated == pytest.approx(xr.load("f.json").value)
+    evaluated = er.evaluate("nDCG@10", *scores_of(er.read("a.qrels"), fused)).means["nDCG@10"]
+    assert evaluated == pytest.approx(er.load("f.json").value)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -253,7 +253,7 @@ def test_command_for_an_engine(files, tmp_path, engine):
     done = command(*words, "--save", "f.json")
     assert done.exit_code == 0, done.stderr
     shown = done.stdout.partition(f"configuration of {engine}:\n")[2]
-    assert shown == xr.load("f.json").configuration()
+    assert shown == er.load("f.json").configuration()
     done = command(*words, "--config", "c.txt")
     assert (tmp_path / "c.txt").read_text() == shown
     assert shown not in done.stdout

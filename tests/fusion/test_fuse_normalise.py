@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.fusion import contenders, lists as fuse_lists
 from exactrank.fusion.contenders import problem_of
 from exactrank.fusion.engines import ENGINES
@@ -108,7 +108,7 @@ def test_cutting_keeps_the_first_of_each_list(data, depth):
     ],
 )
 def test_bad_normalisations(how, said):
-    with pytest.raises(xr.SettingError, match=said):
+    with pytest.raises(er.errors.SettingError, match=said):
         parse_normalisation(how)
 
 
@@ -117,8 +117,8 @@ def test_rank_normalisation_sees_only_the_order(data, measure):
     """Any increasing function of one system's scores leaves the result as it is."""
     X = data.X.copy()
     X[:, 0] = np.exp(X[:, 0]) * 7 - 3
-    other = xr.RankingData.from_arrays(X, data.y, group=data.sizes, feature_names=NAMES[:2])
-    ours, theirs = (xr.fuse(d, normalise="rank", measure=measure, folds=0, bootstrap=0) for d in (data, other))
+    other = er.RankingData.from_arrays(X, data.y, group=data.sizes, feature_names=NAMES[:2])
+    ours, theirs = (er.fuse(d, normalise="rank", measure=measure, folds=0, bootstrap=0) for d in (data, other))
     assert ours.weights == theirs.weights
     assert ours.value == theirs.value
 
@@ -143,7 +143,7 @@ def test_ranks_of_lists_of_any_length(lists, room):
 
 def test_documents_that_cannot_matter_are_left_out():
     data = random_systems(2, documents=200)
-    posed = problem_of(data, xr.parse_measure("nDCG@5"), "min-max", "worst")
+    posed = problem_of(data, er.parse_measure("nDCG@5"), "min-max", "worst")
     assert posed.data.n_documents < data.n_documents / 2
     for w in np.random.default_rng(1).random(20):
         whole = value_at(data, (1 - w, w), "nDCG@5")
@@ -155,13 +155,13 @@ def test_documents_that_cannot_matter_are_left_out():
 )
 def test_leaving_documents_out_changes_no_value(data, measure):
     for nonnegative in (True, False):
-        posed = problem_of(data, xr.parse_measure(measure), "min-max", "worst", nonnegative)
+        posed = problem_of(data, er.parse_measure(measure), "min-max", "worst", nonnegative)
         weights = np.random.default_rng(0).dirichlet(np.ones(3)) * (1 if nonnegative else np.array([1, -1, 1]))
         assert posed.value(weights, posed.data.weights) == pytest.approx(value_at(data, weights, measure), abs=1e-12)
 
 
 def test_blocks_of_queries_make_no_difference(monkeypatch):
     data = random_systems(2)
-    whole = xr.fuse(data).to_json()
+    whole = er.fuse(data).to_json()
     monkeypatch.setattr(contenders, "BLOCK", 16)
-    assert xr.fuse(data).to_json() == whole
+    assert er.fuse(data).to_json() == whole

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank import Fusion, fuse, systems_from_frame, systems_from_runs
 from exactrank.cli import app
 from exactrank.data.formats.base import Columns
@@ -27,7 +27,7 @@ def test_the_comparison_by_hand():
     assert list(rows) == ["bm25", "dense", "CombSUM", "RRF (k=60)", "tuned, in sample", "tuned, held out"]
     for name in ("bm25", "dense"):
         alone = np.nan_to_num(data.feature(name), nan=-np.inf)
-        assert rows[name].mean == pytest.approx(xr.evaluate(["nDCG@5"], data, alone).means["nDCG@5"])
+        assert rows[name].mean == pytest.approx(er.evaluate(["nDCG@5"], data, alone).means["nDCG@5"])
     assert rows["CombSUM"].mean == pytest.approx(value_at(data, (0.5, 0.5), "nDCG@5"))
     assert rows["RRF (k=60)"].mean == pytest.approx(value_at(data, (0.5, 0.5), "nDCG@5", normalise="reciprocal-rank", absent="zero"))
     assert rows["tuned, in sample"].mean == fusion.value
@@ -40,9 +40,9 @@ def test_predict_gives_the_reported_value_in_any_row_order(data, normalise, miss
     rows = list(range(data.n_documents))
     random.shuffle(rows)
     qid = np.repeat(np.arange(data.n_queries), data.sizes)
-    shuffled = xr.RankingData.from_arrays(data.X[rows], data.y[rows], qid=qid[rows], feature_names=NAMES[:2])
+    shuffled = er.RankingData.from_arrays(data.X[rows], data.y[rows], qid=qid[rows], feature_names=NAMES[:2])
     fusion = fuse(shuffled, measure="nDCG@3", normalise=normalise, absent=missing, folds=0, bootstrap=0)
-    value = xr.evaluate("nDCG@3", shuffled, fusion.predict(shuffled)).means["nDCG@3"]
+    value = er.evaluate("nDCG@3", shuffled, fusion.predict(shuffled)).means["nDCG@3"]
     assert value == pytest.approx(fusion.value, abs=1e-12)
 
 
@@ -78,7 +78,7 @@ def test_frames_and_chosen_systems():
     data = systems_from_frame(table, ["a", "b"], Columns(query="q", relevance="y"))
     assert data.feature_names == ("a", "b")
     assert np.isnan(data.X[2, 0])
-    whole = xr.RankingData.from_frame(table, Columns(query="q", relevance="y"))
+    whole = er.RankingData.from_frame(table, Columns(query="q", relevance="y"))
     ours, theirs = fuse(whole, systems=["b", "a"], folds=0, bootstrap=0), fuse(data, folds=0, bootstrap=0)
     assert ours.systems == ("b", "a")
     assert ours.weights == pytest.approx(theirs.weights[::-1])
@@ -99,7 +99,7 @@ def test_frames_and_chosen_systems():
     ],
 )
 def test_systems_that_cannot_be_fused(X, message):
-    data = xr.RankingData.from_arrays(X, [0, 1, 0], group=[3], feature_names=NAMES[: len(X[0])])
+    data = er.RankingData.from_arrays(X, [0, 1, 0], group=[3], feature_names=NAMES[: len(X[0])])
     with pytest.raises(DataError, match=message):
         fuse(data, folds=0)
 
@@ -127,9 +127,9 @@ def test_bad_settings(settings, error, message):
 def test_nothing_to_tune():
     X = [[1, 2], [2, 1], [3, 0]]
     with pytest.raises(DataError, match="all documents have grade 1, so all rankings are equally good"):
-        fuse(xr.RankingData.from_arrays(X, [1, 1, 1], group=[3]), folds=0)
+        fuse(er.RankingData.from_arrays(X, [1, 1, 1], group=[3]), folds=0)
     with pytest.raises(DataError, match="no document that was retrieved is relevant by nDCG@10"):
-        fuse(xr.RankingData.from_arrays(X, [0, -1, 0], group=[3]), folds=0)
+        fuse(er.RankingData.from_arrays(X, [0, -1, 0], group=[3]), folds=0)
 
 
 # ---- the command

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.fusion.front import undominated
 from exactrank.learning.objectives.constrained import constrained
 from exactrank.learning.objectives.step_function import StepFunction, together
@@ -24,12 +24,12 @@ def made(seed=0, queries=15, features=3, coarse=False):
     y = np.clip(np.round(X[:, 0] + rng.normal(size=n)), 0, 3)
     y[:2] = 0, 2
     revenue = np.round(np.exp(X[:, -1] + 0.3 * rng.normal(size=n)), 1)
-    return xr.RankingData.from_arrays(X, y, group=sizes, kept={"revenue": revenue})
+    return er.RankingData.from_arrays(X, y, group=sizes, kept={"revenue": revenue})
 
 
 def means(data, scores):
     """Of both measures; on one thread, since there are few documents."""
-    return list(xr.evaluate(MEASURES, data, scores, threads=1).means.values())
+    return list(er.evaluate(MEASURES, data, scores, threads=1).means.values())
 
 
 @st.composite
@@ -42,7 +42,7 @@ def step_functions(draw):
 
 @given(step_functions(), step_functions(), st.sampled_from([">=", "<="]), st.integers(0, 4))
 def test_constrained_is_the_function_where_the_constraint_holds_and_negative_elsewhere(f, g, sign, level):
-    one = Constraint(xr.NDCG(), sign, level / 4)
+    one = Constraint(er.measures.NDCG(), sign, level / 4)
     ours = constrained(f, [(g, one)])
     for at in [*middles(f, g), *f.breakpoints, *g.breakpoints]:
         holds = g(at) >= one.level if sign == ">=" else g(at) <= one.level
@@ -71,8 +71,8 @@ def test_undominated_points_are_those_of_brute_force(pairs):
 def test_the_front_along_a_ray_is_that_of_all_intervals(seed, coarse):
     data = made(seed, queries=6, coarse=coarse)
     scores, direction = data.X[:, 0].astype(float), data.X[:, 2].astype(float)
-    front = xr.tradeoff(MEASURES, data, scores, direction)
-    f, g = (xr.profile(each, data, scores, direction) for each in MEASURES)
+    front = er.tradeoff(MEASURES, data, scores, direction)
+    f, g = (er.profile(each, data, scores, direction) for each in MEASURES)
     theirs = front_of([(f(at), g(at)) for at in middles(f, g)])
     assert np.allclose(front.values, theirs, atol=1e-9)
     for (alpha,), values in zip(front.weights, front.values, strict=True):
@@ -82,7 +82,7 @@ def test_the_front_along_a_ray_is_that_of_all_intervals(seed, coarse):
 @pytest.mark.parametrize("nonnegative", [True, False])
 def test_the_front_of_two_systems_is_complete(nonnegative):
     data = made(3, queries=20)
-    front = xr.pareto(["x0", "x2"], data, MEASURES, normalise="none", nonnegative=nonnegative)
+    front = er.pareto(["x0", "x2"], data, MEASURES, normalise="none", nonnegative=nonnegative)
     assert front.complete
     grid = np.linspace(0, 2 * np.pi if not nonnegative else np.pi / 2, 121)
     seen = [means(data, np.cos(t) * data.X[:, 0].astype(float) + np.sin(t) * data.X[:, 2]) for t in grid]
@@ -98,11 +98,11 @@ def test_the_front_of_two_systems_is_complete(nonnegative):
 @pytest.mark.parametrize("kind", ["model", "systems"])
 def test_a_front_that_was_searched_is_exact_at_its_points_and_reaches_both_ends(kind):
     data = made(4, queries=30)
-    ranker = xr.DirectRank("nDCG@3", bags=0).fit(data)
+    ranker = er.DirectRank("nDCG@3", bags=0).fit(data)
     if kind == "model":
-        front = xr.pareto(ranker, data, MEASURES, points=4)
+        front = er.pareto(ranker, data, MEASURES, points=4)
     else:
-        front = xr.pareto(["x0", "x1", "x2"], data, MEASURES, points=4, normalise="none", nonnegative=False)
+        front = er.pareto(["x0", "x1", "x2"], data, MEASURES, points=4, normalise="none", nonnegative=False)
     assert not front.complete
     assert len(front) > 3
     assert np.all(np.diff(front.values[:, 0]) < 0)
@@ -110,56 +110,56 @@ def test_a_front_that_was_searched_is_exact_at_its_points_and_reaches_both_ends(
     for weights, values in zip(front.weights, front.values, strict=True):
         assert means(data, data.X.astype(float) @ weights) == pytest.approx(values, abs=1e-9)
     assert front.values[0, 0] >= ranker.score(data) - 1e-9
-    assert front.values[-1, 1] >= xr.DirectRank("revenue@2", bags=0, start=tuple(ranker.weights_)).fit(data).score(data) * 0.99
+    assert front.values[-1, 1] >= er.DirectRank("revenue@2", bags=0, start=tuple(ranker.weights_)).fit(data).score(data) * 0.99
 
 
 def test_points_by_a_level_of_one_measure(tmp_path):
     data = made(5, queries=40)
-    ranker = xr.DirectRank("nDCG@3", bags=0).fit(data)
-    front = xr.pareto(ranker, data, MEASURES, points=3)
+    ranker = er.DirectRank("nDCG@3", bags=0).fit(data)
+    front = er.pareto(ranker, data, MEASURES, points=3)
     level = float(np.median(front.values[:, 1]))
     point = front.at(revenue=level)
     allowed = front.values[front.values[:, 1] >= level]
     assert point.values == {"nDCG@3": allowed[:, 0].max(), "revenue@2": allowed[allowed[:, 0].argmax(), 1]}
-    assert xr.evaluate("revenue@2", data, point.model.predict(data)).means["revenue@2"] == pytest.approx(point.values["revenue@2"])
+    assert er.evaluate("revenue@2", data, point.model.predict(data)).means["revenue@2"] == pytest.approx(point.values["revenue@2"])
     point.model.save(tmp_path / "model.json")
-    assert np.array_equal(xr.load(tmp_path / "model.json").predict(data), point.model.predict(data))
+    assert np.array_equal(er.load(tmp_path / "model.json").predict(data), point.model.predict(data))
     front.save(tmp_path / "front.csv")
     assert (tmp_path / "front.csv").read_text().startswith("nDCG@3,revenue@2,x0,x1,x2\n")
     assert len((tmp_path / "front.csv").read_text().splitlines()) == len(front) + 1
-    with pytest.raises(xr.OutputExistsError):
+    with pytest.raises(er.errors.OutputExistsError):
         front.save(tmp_path / "front.csv")
-    with pytest.raises(xr.DataError, match=r"no point has revenue of 1e\+09; the largest is"):
+    with pytest.raises(er.errors.DataError, match=r"no point has revenue of 1e\+09; the largest is"):
         front.at(revenue=1e9)
-    with pytest.raises(xr.SettingError, match="'profit' names none of nDCG@3, revenue@2"):
+    with pytest.raises(er.errors.SettingError, match="'profit' names none of nDCG@3, revenue@2"):
         front.at(profit=1)
 
 
 def test_a_constraint_that_never_binds_changes_no_bit():
     data = made(6, queries=40)
-    free = xr.DirectRank("nDCG@3", bags=0).fit(data)
-    assert np.array_equal(xr.DirectRank("nDCG@3 subject to revenue@2 >= 0").fit(data).weights_, free.weights_)
-    assert np.array_equal(xr.DirectRank("nDCG@3 subject to revenue@2 <= 1e9 and P@2 >= 0").fit(data).weights_, free.weights_)
+    free = er.DirectRank("nDCG@3", bags=0).fit(data)
+    assert np.array_equal(er.DirectRank("nDCG@3 subject to revenue@2 >= 0").fit(data).weights_, free.weights_)
+    assert np.array_equal(er.DirectRank("nDCG@3 subject to revenue@2 <= 1e9 and P@2 >= 0").fit(data).weights_, free.weights_)
 
 
 @pytest.mark.parametrize("solver", ["coordinates", "powell"])
 def test_a_constraint_that_binds_is_kept_at_a_price(solver):
     data = made(7, queries=60)
-    free = xr.DirectRank("nDCG@3", bags=0, solver=solver).fit(data)
+    free = er.DirectRank("nDCG@3", bags=0, solver=solver).fit(data)
     has, most = (
-        xr.evaluate("revenue@2", data, r.predict(data)).means["revenue@2"] for r in (free, xr.DirectRank("revenue@2", bags=0).fit(data))
+        er.evaluate("revenue@2", data, r.predict(data)).means["revenue@2"] for r in (free, er.DirectRank("revenue@2", bags=0).fit(data))
     )
     before = free.score(data)
     for share in (0.3, 0.6, 0.9):
         level = has + share * (most - has)
-        ranker = xr.DirectRank(f"nDCG@3 subject to revenue@2 >= {level}", solver=solver).fit(data)
-        reached = xr.evaluate(f"nDCG@3 subject to revenue@2 >= {level}", data, ranker.predict(data)).means
+        ranker = er.DirectRank(f"nDCG@3 subject to revenue@2 >= {level}", solver=solver).fit(data)
+        reached = er.evaluate(f"nDCG@3 subject to revenue@2 >= {level}", data, ranker.predict(data)).means
         assert reached["revenue@2"] >= level - 1e-9
         assert reached["nDCG@3"] <= before + 1e-9
         assert ranker.model_.training["constraints"]["value"] == {f"revenue@2 >= {level:.12g}": reached["revenue@2"]}
         assert parse_goal(ranker.model_.measure) == parse_goal(ranker.measure)
-    least = xr.DirectRank(f"nDCG@3 subject to revenue@2 <= {0.9 * has}").fit(data)
-    assert xr.evaluate("revenue@2", data, least.predict(data)).means["revenue@2"] <= 0.9 * has
+    least = er.DirectRank(f"nDCG@3 subject to revenue@2 <= {0.9 * has}").fit(data)
+    assert er.evaluate("revenue@2", data, least.predict(data)).means["revenue@2"] <= 0.9 * has
 
 
 def test_a_bound_that_stops_single_weights_does_not_stop_the_search(monkeypatch):
@@ -167,14 +167,14 @@ def test_a_bound_that_stops_single_weights_does_not_stop_the_search(monkeypatch)
     missing = {True: 0.0, False: 0.0}
     for seed in range(10):
         data = made(seed, queries=12)
-        bounds = [xr.parse_measure(name).on(data) for name in ("nDCG@3", "revenue@2")]
+        bounds = [er.parse_measure(name).on(data) for name in ("nDCG@3", "revenue@2")]
         scores = np.random.default_rng(seed).normal(size=(2000, data.n_features)) @ data.X.T.astype(float)
         value, revenue = (bound.means(np.ascontiguousarray(scores)) for bound in bounds)
         level = 0.4 * revenue[value.argmax()] + 0.6 * revenue.max()
         for moves in missing:
             if not moves:
                 monkeypatch.setattr(directrank, "RandomDirections", lambda rounds, scale, seed: rounds)
-            ranker = xr.DirectRank(f"nDCG@3 subject to revenue@2 >= {level}").fit(data)
+            ranker = er.DirectRank(f"nDCG@3 subject to revenue@2 >= {level}").fit(data)
             missing[moves] += max(0.0, value[revenue >= level].max() - ranker.score(data)) / 10
             monkeypatch.undo()
     assert missing[True] < 0.5 * missing[False]
@@ -184,26 +184,26 @@ def test_a_bound_that_stops_single_weights_does_not_stop_the_search(monkeypatch)
 def test_what_cannot_be_is_refused_with_the_reason():
     data = made(8)
     with pytest.raises(
-        xr.IncompatibleError, match=r"nothing reaches revenue@2 >= 1000; the largest revenue@2 found is [\d.]+, so lower 1000"
+        er.errors.IncompatibleError, match=r"nothing reaches revenue@2 >= 1000; the largest revenue@2 found is [\d.]+, so lower 1000"
     ):
-        xr.DirectRank("nDCG@3 subject to revenue@2 >= 1000").fit(data)
-    with pytest.raises(xr.IncompatibleError, match=r"LambdaRank cannot keep revenue@2 >= 1: .* use DirectRank"):
-        xr.LambdaRank("nDCG@3 subject to revenue@2 >= 1").fit(data)
-    with pytest.raises(xr.SettingError, match="bags=5 takes the mean of models"):
-        xr.DirectRank("nDCG@3 subject to revenue@2 >= 1", bags=5).fit(data)
-    with pytest.raises(xr.MeasureError, match=r"has constraints, which DirectRank and xr.fuse take"):
-        xr.profile("nDCG@3 subject to revenue@2 >= 1", data, data.y, data.y)
-    with pytest.raises(xr.MeasureError, match="between two measures, got nDCG@3"):
-        xr.pareto(["x0", "x1"], data, ["nDCG@3"])
-    with pytest.raises(xr.IncompatibleError, match=r"has no weights to trade off"):
-        xr.pareto(xr.LambdaMART(trees=3, bags=0).fit(data), data, MEASURES)
-    with pytest.raises(xr.DataError, match="the data has no system 'bm25'"):
-        xr.pareto(["x0", "bm25"], data, MEASURES)
+        er.DirectRank("nDCG@3 subject to revenue@2 >= 1000").fit(data)
+    with pytest.raises(er.errors.IncompatibleError, match=r"LambdaRank cannot keep revenue@2 >= 1: .* use DirectRank"):
+        er.LambdaRank("nDCG@3 subject to revenue@2 >= 1").fit(data)
+    with pytest.raises(er.errors.SettingError, match="bags=5 takes the mean of models"):
+        er.DirectRank("nDCG@3 subject to revenue@2 >= 1", bags=5).fit(data)
+    with pytest.raises(er.errors.MeasureError, match=r"has constraints, which DirectRank and er.fuse take"):
+        er.profile("nDCG@3 subject to revenue@2 >= 1", data, data.y, data.y)
+    with pytest.raises(er.errors.MeasureError, match="between two measures, got nDCG@3"):
+        er.pareto(["x0", "x1"], data, ["nDCG@3"])
+    with pytest.raises(er.errors.IncompatibleError, match=r"has no weights to trade off"):
+        er.pareto(er.LambdaMART(trees=3, bags=0).fit(data), data, MEASURES)
+    with pytest.raises(er.errors.DataError, match="the data has no system 'bm25'"):
+        er.pareto(["x0", "bm25"], data, MEASURES)
 
 
 @pytest.mark.parametrize("text", ["revenue@2", "revenue@2 > 3", "revenue@2 >= x", "revenue@2 >= inf", "revenue@2 == 3", ">= 3"])
 def test_bad_constraints_are_explained(text):
-    with pytest.raises(xr.MeasureError, match=r"not a constraint; write a measure, >= or <=|is not a measure|there is no measure"):
+    with pytest.raises(er.errors.MeasureError, match=r"not a constraint; write a measure, >= or <=|is not a measure|there is no measure"):
         parse_goal(f"nDCG@3 subject to {text}")
 
 
@@ -219,9 +219,9 @@ def test_goals_read_back_from_their_notation():
 
 def test_fusing_two_systems_under_a_constraint_finds_the_best_point_of_the_front():
     data = made(9, queries=40)
-    front = xr.pareto(["x0", "x2"], data, MEASURES)
+    front = er.pareto(["x0", "x2"], data, MEASURES)
     for level in front.values[[0, len(front) // 2, -1], 1].tolist():
-        fusion = xr.fuse(data, systems=["x0", "x2"], measure=f"nDCG@3 subject to revenue@2 >= {level!r}", folds=2, bootstrap=5)
+        fusion = er.fuse(data, systems=["x0", "x2"], measure=f"nDCG@3 subject to revenue@2 >= {level!r}", folds=2, bootstrap=5)
         best = front.values[front.values[:, 1] >= level - 1e-9, 0].max()
         assert fusion.value == pytest.approx(best, abs=1e-9)
         assert fusion.optimum == "global"
@@ -229,31 +229,31 @@ def test_fusing_two_systems_under_a_constraint_finds_the_best_point_of_the_front
         assert value >= level - 1e-9
         assert constraint.startswith("revenue@2 >= ")
     largest = front.values[-1, 1]
-    with pytest.raises(xr.IncompatibleError, match=rf"the largest revenue@2 is {largest:.6g}, so lower"):
-        xr.fuse(data, systems=["x0", "x2"], measure=f"nDCG@3 subject to revenue@2 >= {largest + 1}", folds=0, bootstrap=0)
+    with pytest.raises(er.errors.IncompatibleError, match=rf"the largest revenue@2 is {largest:.6g}, so lower"):
+        er.fuse(data, systems=["x0", "x2"], measure=f"nDCG@3 subject to revenue@2 >= {largest + 1}", folds=0, bootstrap=0)
 
 
 def test_fusing_under_a_constraint_that_never_binds_changes_no_weight(tmp_path):
     data = made(10, queries=40)
     for systems in (["x0", "x2"], ["x0", "x1", "x2"]):
-        free = xr.fuse(data, systems=systems, measure="nDCG@3", folds=0, bootstrap=0, cells=1)
-        kept = xr.fuse(data, systems=systems, measure="nDCG@3 subject to revenue@2 >= 0", folds=0, bootstrap=0, cells=1)
+        free = er.fuse(data, systems=systems, measure="nDCG@3", folds=0, bootstrap=0, cells=1)
+        kept = er.fuse(data, systems=systems, measure="nDCG@3 subject to revenue@2 >= 0", folds=0, bootstrap=0, cells=1)
         assert kept.value == pytest.approx(free.value, abs=1e-9) if len(systems) == 2 else kept.optimum == "local"
         kept.save(tmp_path / f"{len(systems)}.json")
-        assert xr.load(tmp_path / f"{len(systems)}.json").constraints == kept.constraints
+        assert er.load(tmp_path / f"{len(systems)}.json").constraints == kept.constraints
 
 
 def test_fusing_three_systems_keeps_a_constraint():
     data = made(11, queries=40)
-    free = xr.fuse(data, measure="nDCG@3", folds=0, bootstrap=0, cells=1)
-    has = xr.evaluate("revenue@2", data, free.predict(data)).means["revenue@2"]
-    fusion = xr.fuse(data, measure=f"nDCG@3 subject to revenue@2 >= {1.1 * has}", folds=2, bootstrap=5)
-    assert xr.evaluate("revenue@2", data, fusion.predict(data)).means["revenue@2"] >= 1.1 * has
+    free = er.fuse(data, measure="nDCG@3", folds=0, bootstrap=0, cells=1)
+    has = er.evaluate("revenue@2", data, free.predict(data)).means["revenue@2"]
+    fusion = er.fuse(data, measure=f"nDCG@3 subject to revenue@2 >= {1.1 * has}", folds=2, bootstrap=5)
+    assert er.evaluate("revenue@2", data, fusion.predict(data)).means["revenue@2"] >= 1.1 * has
     assert fusion.certificate is None
 
 
 def test_the_picture_of_a_front(tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
     data = made(12)
-    xr.pareto(["x0", "x2"], data, MEASURES).plot(path=tmp_path / "front.png")
+    er.pareto(["x0", "x2"], data, MEASURES).plot(path=tmp_path / "front.png")
     assert (tmp_path / "front.png").stat().st_size > 1000

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import exactrank as xr
+import exactrank as er
 from tests.data.forged_cache import arrays_of, cache_bytes, footer_of, forged
 from tests.fuzz.mutations import ODD_VALUES, changed_json, mutated, one_of
 from tests.fuzz.target import NoInputError, Target
@@ -31,7 +31,7 @@ def good_cache(text_ids: bool = True) -> bytes:
     """A small cache that has every section."""
     rng = np.random.default_rng(0)
     qid = np.arange(20) % 5
-    data = xr.RankingData.from_arrays(
+    data = er.RankingData.from_arrays(
         rng.normal(size=(20, 3)),
         rng.integers(0, 3, 20),
         qid=np.array([f"q{i}" for i in qid]) if text_ids else qid,

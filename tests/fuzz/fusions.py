@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-import exactrank as xr
+import exactrank as er
 from tests.fuzz.models import JSON
 from tests.fuzz.mutations import changed_json, mutated, one_of
 from tests.fuzz.target import Target, require
@@ -16,20 +16,20 @@ NAMES = ("bm25", "dense", "rerank")
 MOST = 100  #: systems of a fusion that is tried on rows
 
 
-def systems(n: int, names: tuple[str, ...]) -> xr.RankingData:
+def systems(n: int, names: tuple[str, ...]) -> er.RankingData:
     """Random results of ``n`` systems."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, n)).astype(np.float32)
     X[rng.random(X.shape) < 0.2] = np.nan
-    return xr.RankingData.from_arrays(X, rng.integers(0, 3, 40), group=[10] * 4, feature_names=names)
+    return er.RankingData.from_arrays(X, rng.integers(0, 3, 40), group=[10] * 4, feature_names=names)
 
 
 @cache
 def good_fusions() -> list[Any]:
     """Fusions with all that a file may hold."""
     two, three = (systems(n, NAMES[:n]) for n in (2, 3))
-    found = [xr.fuse(two, folds=2), xr.fuse(three, folds=2, cells=3, bootstrap=3), xr.fuse(two, normalise="all", folds=3, bootstrap=3)]
-    found += [xr.fuse(two, engine=name, folds=0, bootstrap=0) for name in ("elasticsearch", "opensearch-rrf", "vespa", "weaviate")]
+    found = [er.fuse(two, folds=2), er.fuse(three, folds=2, cells=3, bootstrap=3), er.fuse(two, normalise="all", folds=3, bootstrap=3)]
+    found += [er.fuse(two, engine=name, folds=0, bootstrap=0) for name in ("elasticsearch", "opensearch-rrf", "vespa", "weaviate")]
     return [json.loads(fusion.to_bytes()) for fusion in found]
 
 
@@ -43,7 +43,7 @@ def fusion_json(rng: np.random.Generator) -> bytes:
 
 def use_fusion(path: Path) -> None:
     """Load, apply, configure the engine, save, and load the same."""
-    fusion = xr.load(path, kind=xr.Fusion)
+    fusion = er.load(path, kind=er.Fusion)
     if len(fusion.systems) > MOST:
         return
     require(len(fusion.predict(systems(len(fusion.systems), fusion.systems))) == 40, "every row has a score")
@@ -51,7 +51,7 @@ def use_fusion(path: Path) -> None:
         require(fusion.configuration(), "an engine has a configuration")
     again = path.with_suffix(".again")
     fusion.save(again, force=True)
-    require(xr.load(again, kind=xr.Fusion).to_json() == fusion.to_json(), "a saved fusion is as before")
+    require(er.load(again, kind=er.Fusion).to_json() == fusion.to_json(), "a saved fusion is as before")
 
 
 TARGETS = [Target("fusions", ".json", fusion_json, use_fusion)]

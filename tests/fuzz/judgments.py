@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import exactrank as xr
+import exactrank as er
 from tests.fuzz.mutations import ODD_WORDS, mutated, one_of, soup
 from tests.fuzz.tables import odd_column
 from tests.fuzz.target import Target, require
@@ -58,15 +58,15 @@ def parquet_of(rng: np.random.Generator, columns: dict[str, Any]) -> bytes:
 
 
 @cache
-def features() -> xr.RankingData:
+def features() -> er.RankingData:
     """Three queries of five documents each."""
     X, ids = np.random.default_rng(0).normal(size=(15, 2)), [f"d{i // 5}-{i % 5}" for i in range(15)]
-    return xr.RankingData.from_arrays(X, np.zeros(15), qid=np.repeat([0, 1, 2], 5), docid=ids)
+    return er.RankingData.from_arrays(X, np.zeros(15), qid=np.repeat([0, 1, 2], 5), docid=ids)
 
 
 def use_clicks(path: Path) -> None:
     """Read a log, describe it, estimate propensities by every model, make data of it; what is refused by one may be taken by others."""
-    log = xr.read_clicks(path, threads=1)
+    log = er.clicks.read_clicks(path, threads=1)
     n = len(log.query)
     require(n > 0 and all(len(column) == n for column in (log.query, log.document, log.rank, log.clicked)), "there is a row per impression")
     require(log.rank.min() >= 1 and np.isfinite(log.weights).all() and (log.weights >= 0).all(), "ranks and weights are sound")
@@ -74,7 +74,7 @@ def use_clicks(path: Path) -> None:
     for method in ("em", "harvest", "cascade", "dbn", "1/k"):
         try:
             found = log.propensities(method, bootstrap=2).value
-        except xr.ExactRankError:
+        except er.errors.ExactRankError:
             continue
         require(np.all((found > 0) & (found <= 1)), f"propensities of {method} are above 0 and at most 1")
     data = log.to_data(features(), "1/k", unknown="drop")
@@ -83,11 +83,11 @@ def use_clicks(path: Path) -> None:
 
 def use_pairs(path: Path) -> None:
     """Read pairs, make grades of them and evaluate the share in order."""
-    data = xr.read_pairs(path, features())
+    data = er.pairs.read_pairs(path, features())
     require(data.preferences is not None, "there are pairs")
-    found = xr.bradley_terry(data)
+    found = er.pairs.bradley_terry(data)
     require(np.isfinite(found.strength).all() and (found.error > 0).all(), "strengths and their errors are finite")
-    (value,) = xr.evaluate("PairwiseCorrect", data, found.strength).means.values()
+    (value,) = er.evaluate("PairwiseCorrect", data, found.strength).means.values()
     require(np.isnan(value) or 0 <= value <= 1, "PairwiseCorrect lies between 0 and 1")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-import exactrank as xr
+import exactrank as er
 from exactrank.models.deep import Deep, Net
 from exactrank.models.model import Model
 from tests.fuzz.mutations import ODD_WORDS, changed_json, mutated, one_of, soup
@@ -45,13 +45,13 @@ WIDEST = 10_000  #: features of a model that is tried on rows
 def good_models() -> list[Any]:
     """A model of every kind of scorer, as JSON, and weights from elsewhere."""
     rng = np.random.default_rng(0)
-    data = xr.RankingData.from_arrays(rng.normal(size=(60, 3)), rng.integers(0, 3, 60), group=[10] * 6, feature_names=["a", "b", "c"])
-    rankers = [xr.Ridge(), xr.RankNet(hidden=2, max_iter=1), xr.LambdaMART(trees=3, leaves=3), xr.RankBoost(max_iter=2)]
+    data = er.RankingData.from_arrays(rng.normal(size=(60, 3)), rng.integers(0, 3, 60), group=[10] * 6, feature_names=["a", "b", "c"])
+    rankers = [er.Ridge(), er.RankNet(hidden=2, max_iter=1), er.LambdaMART(trees=3, leaves=3), er.RankBoost(max_iter=2)]
     with TemporaryDirectory() as folder:
         for i, ranker in enumerate(rankers):
             ranker.fit(data).save(Path(folder) / f"{i}.json")
         trained = [json.loads((Path(folder) / f"{i}.json").read_bytes()) for i in range(len(rankers))]
-    categories = json.loads(Model(xr.TreeEnsemble.of_lightgbm(good_trees())).to_bytes())
+    categories = json.loads(Model(er.models.TreeEnsemble.of_lightgbm(good_trees())).to_bytes())
     return [*trained, categories, {"bm25": 0.7, "dense": 0.3}, {"weights": {"a": 1, "b": 2}, "missing": "zero"}, [0.5, 1]]
 
 
@@ -124,14 +124,14 @@ def with_sizes(text: str) -> str:
 
 def use_model(path: Path) -> None:
     """Load, score, save, load and score alike."""
-    model = xr.load(path)
+    model = er.load(path)
     if model.scorer.n_features > WIDEST:
         return
     rows = np.random.default_rng(0).normal(size=(5, model.scorer.n_features)).astype(np.float32)
     again = path.with_suffix(".again")
     model.save(again, force=True)
-    require(_same(_scores(model, rows), _scores(xr.load(again), rows)), "a saved model scores as before")
-    if isinstance(model.scorer, xr.TreeEnsemble) and not isinstance(scores := _scores(model, rows), str):
+    require(_same(_scores(model, rows), _scores(er.load(again), rows)), "a saved model scores as before")
+    if isinstance(model.scorer, er.models.TreeEnsemble) and not isinstance(scores := _scores(model, rows), str):
         parts = model.scorer.contributions(rows if model.scorer.missing == "keep" else np.nan_to_num(rows))
         size = np.abs(model.scorer.table.leaf_value).sum()
         require(bool(np.all(np.abs(parts.sum(axis=1) - scores) <= 1e-9 * size)), "contributions add up to the score")
@@ -140,7 +140,7 @@ def use_model(path: Path) -> None:
 def _scores(model: Model, rows: Any) -> Any:
     try:
         return model.predict(rows)
-    except xr.ExactRankError as error:
+    except er.errors.ExactRankError as error:
         return str(error)
 
 
@@ -186,7 +186,7 @@ def good_graphs() -> list[bytes]:
     """Models of every kind as ONNX graphs, with operators of trees of either version."""
     folder = Path(__file__).parents[1]
     models = [Model.from_record(record, str(folder)) for record in good_models()[:4]]
-    return [xr.export(model, "onnx", ml_opset=version).content for model in models for version in (3, 5)]
+    return [er.export(model, "onnx", ml_opset=version).content for model in models for version in (3, 5)]
 
 
 def onnx_graph(rng: np.random.Generator) -> bytes:

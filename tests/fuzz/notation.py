@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-import exactrank as xr
+import exactrank as er
 from exactrank.compare.contenders import find_contender
 from exactrank.rankers.notation import parse_method, split_methods
 from tests.fuzz.mutations import ODD_WORDS, mutated, one_of, soup
@@ -78,9 +78,9 @@ def method_text(rng: np.random.Generator) -> bytes:
 
 def use_measure(path: Path) -> None:
     """Parse, write, parse alike, evaluate."""
-    measure = xr.parse_measure(path.read_bytes().decode("utf-8", "surrogateescape"))
-    require(xr.parse_measure(repr(measure)) == measure, "a measure reads back as it is written")
-    xr.evaluate([measure], judged(), np.arange(judged().n_documents) % 5 * 1.0)
+    measure = er.parse_measure(path.read_bytes().decode("utf-8", "surrogateescape"))
+    require(er.parse_measure(repr(measure)) == measure, "a measure reads back as it is written")
+    er.evaluate([measure], judged(), np.arange(judged().n_documents) % 5 * 1.0)
 
 
 def use_methods(path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-import exactrank as xr
+import exactrank as er
 from exactrank.clicks.propensities import read_propensities
 from exactrank.data.shards import Shard, manifest_of
 from tests.data.forged_cache import cache_bytes
@@ -42,7 +42,7 @@ def use_propensities(path: Path) -> None:
 @cache
 def part() -> bytes:
     """A cache of two queries."""
-    return cache_bytes(xr.RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 0], group=[2, 1]))
+    return cache_bytes(er.RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 0], group=[2, 1]))
 
 
 def manifest(rng: np.random.Generator) -> bytes:
@@ -56,7 +56,7 @@ def manifest(rng: np.random.Generator) -> bytes:
 def use_manifest(path: Path) -> None:
     """Evaluate what the files hold."""
     (path.parent / PART).write_bytes(part())
-    (value,) = xr.evaluate("RR", xr.read_shards(path), xr.Model(xr.Linear(np.array([1.0])))).means.values()
+    (value,) = er.evaluate("RR", er.read_shards(path), er.Model(er.models.Linear(np.array([1.0])))).means.values()
     require(0 <= value <= 1, "RR lies between 0 and 1")
 
 

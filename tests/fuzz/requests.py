@@ -10,7 +10,7 @@ import numpy as np
 import uvicorn
 from uvicorn.server import ServerState
 
-import exactrank as xr
+import exactrank as er
 from exactrank.serve.app import Rules, make_app, rank_documents
 from exactrank.serve.connection import HEADERS, Connection
 from exactrank.serve.documents import read_documents
@@ -20,7 +20,7 @@ from tests.fuzz.mutations import changed_json, mutated, one_of, soup
 from tests.fuzz.target import Target, require
 from tests.serve.serving import Wire
 
-SCORER = xr.Linear(np.array([1.0, -2.0]), ("a", "b"), missing="zero")
+SCORER = er.models.Linear(np.array([1.0, -2.0]), ("a", "b"), missing="zero")
 GOOD = [
     {"features": [[0.5, 1], [2, None], [-3e5, 4.25]]},
     {"features": [[1, 2], [3, 4]], "names": ["b", "a"]},
@@ -41,7 +41,7 @@ def body(rng: np.random.Generator) -> bytes:
 def use_body(path: Path) -> None:
     """Answer it; where there are scores they are those of the rows that Python's own JSON reads."""
     content = path.read_bytes()
-    with_model = ServedModel(path, None, xr.Model(SCORER), "", None)  # type: ignore[arg-type]
+    with_model = ServedModel(path, None, er.Model(SCORER), "", None)  # type: ignore[arg-type]
     answer = rank_documents("m", with_model, content, Rules())
     require(answer.status_code in (200, 400, 413, 422), "no body is an error of the service's")
     rows = read_documents(content, SCORER).rows
@@ -90,7 +90,7 @@ def use_stream(path: Path) -> None:
 
 
 async def _answers(content: bytes, piece: int) -> bytes:
-    models = Models({"m": ServedModel(Path("m"), None, xr.Model(SCORER), "v", datetime.now(UTC))})
+    models = Models({"m": ServedModel(Path("m"), None, er.Model(SCORER), "v", datetime.now(UTC))})
     config = uvicorn.Config(make_app(models, Rules(watch=0)), log_config=None, lifespan="off")
     connection = Connection.with_timeout(60.0)(config, ServerState(), {}, asyncio.get_running_loop())
     wire = Wire()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.formats.trec import from_trec, read_qrels, read_run, scores_of
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.scores import read_scores
@@ -98,14 +98,14 @@ def use_run(path: Path) -> None:
     data, scores = scores_of(judged(), run)
     require(len(scores) == data.n_documents, "there is a score per document")
     use(data)
-    xr.evaluate(["nDCG@10", "AP"], data, scores)
+    er.evaluate(["nDCG@10", "AP"], data, scores)
 
 
 def use_scores(path: Path) -> None:
     """Scores evaluated on the data that they belong to."""
     data, scores = read_scores(path, judged())
     require(len(scores) == data.n_documents and not np.any(np.isnan(scores)), "there is a score per document, and it is a number")
-    xr.evaluate(["nDCG@10", "AP"], data, scores)
+    er.evaluate(["nDCG@10", "AP"], data, scores)
 
 
 TARGETS = [

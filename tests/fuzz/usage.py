@@ -6,7 +6,7 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data import files as formats
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.cache import CacheFormat
@@ -20,8 +20,8 @@ def use_file(path: Path) -> None:
     """Read the file at once and as a stream, with and without missing values, and use what was read."""
     for missing in (False, True):
         try:
-            use(xr.read(path, keep_missing=missing, threads=1 + missing))
-        except xr.ExactRankError:
+            use(er.read(path, keep_missing=missing, threads=1 + missing))
+        except er.errors.ExactRankError:
             continue
     with tempfile.TemporaryFile() as file:
         CacheFormat().write(cast(BinaryIO, file), formats.stream(path, ReadOptions(keep_missing=True, threads=1)))
@@ -30,9 +30,9 @@ def use_file(path: Path) -> None:
 def use(data: RankingData) -> None:
     """Describe, evaluate, take parts and print ids, once the laws are seen to hold."""
     check(data)
-    xr.describe(data)
+    er.describe(data)
     scores = np.arange(data.n_documents) % 5 * 1.0
-    values = xr.evaluate(MEASURES, data, scores)
+    values = er.evaluate(MEASURES, data, scores)
     require(all(np.isnan(v) or -1e-9 <= v <= 1 + 1e-9 for v in values.means.values()), "measures lie between 0 and 1")
     for column in (data.docid, data.comment):
         require(column is None or len(column.tolist()) == data.n_documents, "there is one string per document")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.cli import app
 from exactrank.errors import DataError, IncompatibleError, SettingError
@@ -20,7 +20,7 @@ from exactrank.learning.objectives.losses import ListMLELoss
 from exactrank.learning.objectives.own_lambdas import DocumentForces, PairForces
 from tests.strategies import GRADES, MEASURES
 
-NDCG = xr.NDCG()
+NDCG = er.measures.NDCG()
 LINKS = st.sampled_from(["logistic", "step", "spring"])
 MARGINS = st.sampled_from([0.0, 0.3, 1.0])
 SEEDS = st.integers(0, 2**32 - 1)
@@ -37,7 +37,7 @@ def judged(seed=0, queries=4, documents=6, grades=4):
     """Queries of several grades."""
     rng = np.random.default_rng(seed)
     y = np.concatenate([rng.permutation(np.arange(documents) % grades) for _ in range(queries)])
-    return xr.RankingData.from_arrays(rng.normal(size=(len(y), 2)), y, group=[documents] * queries)
+    return er.RankingData.from_arrays(rng.normal(size=(len(y), 2)), y, group=[documents] * queries)
 
 
 def settled(field, s):
@@ -156,7 +156,7 @@ def test_unit_weights_have_a_convex_potential(seed, link, margin, grades):
 @pytest.mark.parametrize("link", ["logistic", "step", "spring"])
 @pytest.mark.parametrize("measure", ["nDCG", "nDCG@3", "AP(rel=2)", "ERR"])
 def test_weights_of_a_measure_have_no_potential(measure, link):
-    found = forces(Lambdas(xr.parse_measure(measure), link), judged(documents=8))
+    found = forces(Lambdas(er.parse_measure(measure), link), judged(documents=8))
     assert (found.sums_to_zero, found.symmetric, found.nil("concavity")) == (True, True, True)
     assert (found.conservative, found.potential, found.convex) == (False, False, False)
     assert found.worst("circulation").circulation.value > 0.01
@@ -256,7 +256,7 @@ def test_which_queries_are_looked_at():
     sizes = [3, 3, 3, 3, 3, MOST_DOCUMENTS + 1]
     y = np.concatenate([np.arange(size) % 3 for size in sizes])
     y[:3] = 1  # the first query has one grade
-    data = xr.RankingData.from_arrays(None, y, qid=np.repeat(["a", "b", "c", "d", "e", "f"], sizes))
+    data = er.RankingData.from_arrays(None, y, qid=np.repeat(["a", "b", "c", "d", "e", "f"], sizes))
     scores = np.random.default_rng(0).normal(size=len(y))
     scores[3] = scores[4]  # the second ties
     found = forces(Lambdas(), data, scores, queries=2)
@@ -271,7 +271,7 @@ def test_which_queries_are_looked_at():
 def test_scores_are_in_the_order_of_the_rows():
     data, scores = judged(), np.random.default_rng(0).normal(size=24)
     mixed = np.argsort(np.tile(np.arange(6), 4), kind="stable")  # the first documents of all queries, then the second ...
-    interleaved = xr.RankingData.from_arrays(None, data.y[mixed], qid=np.repeat(data.qid, 6)[mixed])
+    interleaved = er.RankingData.from_arrays(None, data.y[mixed], qid=np.repeat(data.qid, 6)[mixed])
     ours, theirs = forces(Lambdas(NDCG), interleaved, scores[mixed]), forces(Lambdas(NDCG), data, scores)
     assert ours.per_query == theirs.per_query
     assert ours.per_query != forces(Lambdas(NDCG), interleaved, scores).per_query
@@ -303,7 +303,7 @@ def test_what_is_refused():
     with pytest.raises(DataError, match="4 with scores where forces jump; give other data, or scores=None"):
         forces(Lambdas(), data, np.zeros(24))
     with pytest.raises(DataError, match="no force acts on any document of the 4 queries"):
-        forces(Lambdas(xr.parse_measure("AP(rel=9)")), data)
+        forces(Lambdas(er.parse_measure("AP(rel=9)")), data)
     with pytest.raises(DataError, match="sum to"):
         forces(DocumentForces(lambda query: query.y, NDCG), data)
 
@@ -325,7 +325,7 @@ def test_json_has_everything():
 def command(tmp_path, monkeypatch):
     """Runs ``exactrank probe forces`` beside data and a model."""
     monkeypatch.chdir(tmp_path)
-    xr.write(judged(documents=5), "data.txt")
+    er.write(judged(documents=5), "data.txt")
     (tmp_path / "model.json").write_text('{"1": 1, "2": -0.5}')
 
     def run(*words):
@@ -340,16 +340,16 @@ def command(tmp_path, monkeypatch):
     ("words", "objective"),
     [
         (("-m", "none"), Lambdas()),
-        (("--measure", "nDCG@2", "--lambdas", "spring", "--margin", "0.5"), Lambdas(xr.NDCG(k=2), "spring", 0.5)),
+        (("--measure", "nDCG@2", "--lambdas", "spring", "--margin", "0.5"), Lambdas(er.measures.NDCG(k=2), "spring", 0.5)),
         (("--neighbours", "1", "--truncation", "2"), Lambdas(NDCG, neighbours=1, truncation=2)),
-        (("-m", "AP", "--lambdas", "finite-difference", "--margin", "0.2"), FiniteDifference(xr.AP(), 0.2)),
+        (("-m", "AP", "--lambdas", "finite-difference", "--margin", "0.2"), FiniteDifference(er.measures.AP(), 0.2)),
     ],
 )
 def test_command_prints_what_the_library_finds(command, words, objective):
     done = command("data.txt", *words, "--model", "model.json", "--queries", "2", "--seed", "3", "--json", "--threads", "1")
     assert done.exit_code == 0
-    data = xr.read("data.txt")
-    theirs = forces(objective, data, xr.load("model.json").predict(data), queries=2, seed=3)
+    data = er.read("data.txt")
+    theirs = forces(objective, data, er.load("model.json").predict(data), queries=2, seed=3)
     assert json.loads(done.stdout) == json.loads(json.dumps(theirs.to_json()))
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank.cli import app
 from exactrank.errors import DataError, IncompatibleError, MeasureError, OutputExistsError, SettingError
 from exactrank.inspect.importance import importance
@@ -45,10 +45,15 @@ class Trees:
         return np.array({"gain": [7.5, 2.5, 0.0], "split": [1, 4, 0]}[kind], float)
 
 
-NETWORK = xr.Network(np.array([[1.0, -0.5, 0.25], [0.0, 2.0, 0.0]]), np.zeros(2), np.array([1.0, 0.5]), np.zeros(3), np.ones(3), NAMES)
-STEPS = xr.Thresholds((np.array([0.0]), np.array([-1.0, 0.5]), np.array([])), (np.array([1.0]), np.array([0.5, 2.0]), np.array([])), NAMES)
+NETWORK = er.models.Network(
+    np.array([[1.0, -0.5, 0.25], [0.0, 2.0, 0.0]]), np.zeros(2), np.array([1.0, 0.5]), np.zeros(3), np.ones(3), NAMES
+)
+STEPS = er.models.Thresholds(
+    (np.array([0.0]), np.array([-1.0, 0.5]), np.array([])), (np.array([1.0]), np.array([0.5, 2.0]), np.array([])), NAMES
+)
 SCORERS = st.one_of(
-    st.tuples(CELLS, CELLS, CELLS).map(lambda weights: xr.Linear(np.array(weights), NAMES)), st.sampled_from([NETWORK, STEPS, Trees()])
+    st.tuples(CELLS, CELLS, CELLS).map(lambda weights: er.models.Linear(np.array(weights), NAMES)),
+    st.sampled_from([NETWORK, STEPS, Trees()]),
 )
 
 
@@ -60,7 +65,7 @@ def queries(draw):
     rows = [draw(st.tuples(GRADES, CELLS, CELLS, CELLS)) for _ in qid]
     weight = draw(st.one_of(st.none(), st.tuples(*[st.sampled_from([0.0, 0.5, 1.0, 3.0])] * len(sizes)).filter(any)))
     y, *X = np.array(rows).T
-    return xr.RankingData.from_arrays(np.array(X).T, y, qid=qid, query_weight=weight, feature_names=NAMES)
+    return er.RankingData.from_arrays(np.array(X).T, y, qid=qid, query_weight=weight, feature_names=NAMES)
 
 
 def some_data(seed=0, n_queries=30, documents=8):
@@ -68,16 +73,16 @@ def some_data(seed=0, n_queries=30, documents=8):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_queries * documents, 3)).astype(np.float32)
     y = np.clip(np.round(X @ [1.0, -0.5, 0.0] + rng.normal(scale=0.4, size=len(X)) + 0.3), 0, 3)
-    return xr.RankingData.from_arrays(X, y, group=[documents] * n_queries, feature_names=NAMES)
+    return er.RankingData.from_arrays(X, y, group=[documents] * n_queries, feature_names=NAMES)
 
 
 def linear(*weights, measure=None):
-    return xr.Model(xr.Linear(np.array(weights), NAMES[: len(weights)]), measure)
+    return er.Model(er.models.Linear(np.array(weights), NAMES[: len(weights)]), measure)
 
 
 def counts(measure, data):
     """Does the measure have a mean over the queries that weigh something?"""
-    return not math.isnan(xr.evaluate([measure], data, np.zeros(data.n_documents)).means[str(measure)])
+    return not math.isnan(er.evaluate([measure], data, np.zeros(data.n_documents)).means[str(measure)])
 
 
 # ---- against the definition
@@ -87,7 +92,7 @@ def counts(measure, data):
 @settings(max_examples=50)
 def test_drops_and_errors_equal_the_slow_twin(scorer, data, measure, repeats, seed):
     assume(counts(measure, data))
-    ours = importance(xr.Model(scorer), data, measure, repeats=repeats, seed=seed)
+    ours = importance(er.Model(scorer), data, measure, repeats=repeats, seed=seed)
     value, theirs = reference.drops(measure, scorer, data, repeats, seed)
     assert ours.value == pytest.approx(value, abs=1e-12)
     for feature, (drop, error) in zip(ours.per_feature, theirs, strict=True):
@@ -98,9 +103,9 @@ def test_drops_and_errors_equal_the_slow_twin(scorer, data, measure, repeats, se
 def test_on_average_every_order_of_a_query_is_as_likely():
     """Three documents, ranked by one feature, in many queries: the mean over all 6 orders."""
     grades, copies, repeats = [2, 1, 0], 300, 20
-    data = xr.RankingData.from_arrays([[3.0], [2.0], [1.0]] * copies, grades * copies, group=[3] * copies, feature_names=NAMES[:1])
+    data = er.RankingData.from_arrays([[3.0], [2.0], [1.0]] * copies, grades * copies, group=[3] * copies, feature_names=NAMES[:1])
     orders = [[grades[i] for i in order] for order in itertools.permutations(range(3))]
-    values = [reference.query_value(xr.NDCG(), order, [3.0, 2.0, 1.0]) for order in orders]
+    values = [reference.query_value(er.measures.NDCG(), order, [3.0, 2.0, 1.0]) for order in orders]
     found = importance(linear(1.0), data, "nDCG", repeats=repeats).per_feature[0]
     assert found.drop == pytest.approx(1 - np.mean(values), abs=4 * np.std(values) / math.sqrt(copies * repeats))
     assert found.error == pytest.approx(np.std(values) / math.sqrt(copies * repeats), rel=0.2)
@@ -120,7 +125,7 @@ def test_the_error_is_how_far_drops_are_from_those_of_other_queries():
 @settings(max_examples=40)
 def test_the_seed_decides_and_threads_do_not(scorer, data, measure, seed):
     assume(counts(measure, data))
-    one, two = (importance(xr.Model(scorer), data, measure, seed=seed, threads=threads).to_json() for threads in (1, 2))
+    one, two = (importance(er.Model(scorer), data, measure, seed=seed, threads=threads).to_json() for threads in (1, 2))
     assert one == two
 
 
@@ -135,7 +140,7 @@ def test_other_seeds_draw_other_exchanges():
 @settings(max_examples=40)
 def test_columns_may_come_in_any_order(scorer, data, order, seed):
     shuffled = replace(data, X=data.X[:, order], feature_names=tuple(NAMES[j] for j in order))
-    one, two = (importance(xr.Model(scorer), each, "nDCG@3", seed=seed).to_json() for each in (data, shuffled))
+    one, two = (importance(er.Model(scorer), each, "nDCG@3", seed=seed).to_json() for each in (data, shuffled))
     assert one == two
 
 
@@ -143,7 +148,7 @@ def test_columns_may_come_in_any_order(scorer, data, order, seed):
 @settings(max_examples=40)
 def test_queries_may_be_interleaved(scorer, data, seed):
     apart = data.take_queries(range(data.n_queries))
-    one, two = (importance(xr.Model(scorer), each, "nDCG@3", seed=seed).to_json() for each in (data, apart))
+    one, two = (importance(er.Model(scorer), each, "nDCG@3", seed=seed).to_json() for each in (data, apart))
     assert one == two
 
 
@@ -153,7 +158,7 @@ def test_a_model_of_one_feature_loses_by_that_alone(j, weight, data, measure, se
     assume(counts(measure, data))
     found = importance(linear(*(weight if i == j else 0.0 for i in range(3))), data, measure, seed=seed)
     alone = replace(data, X=data.X[:, [j]], feature_names=(NAMES[j],))
-    theirs = importance(xr.Model(xr.Linear(np.array([weight]))), alone, measure, seed=seed).per_feature[0]
+    theirs = importance(er.Model(er.models.Linear(np.array([weight]))), alone, measure, seed=seed).per_feature[0]
     for i, feature in enumerate(found.per_feature):
         if i == j:
             assert repr(feature) == repr(theirs)
@@ -167,14 +172,14 @@ def test_a_model_of_one_feature_loses_by_that_alone(j, weight, data, measure, se
 def test_a_feature_that_is_the_same_within_each_query_changes_nothing(scorer, data, j, seed):
     X, first = data.X.copy(), np.repeat(data.indptr[:-1], data.sizes)
     X[:, j] = X[first, j]
-    assert importance(xr.Model(scorer), replace(data, X=X), "nDCG@3", seed=seed).per_feature[j].idle
+    assert importance(er.Model(scorer), replace(data, X=X), "nDCG@3", seed=seed).per_feature[j].idle
 
 
 @given(SCORERS, queries(), st.sampled_from([0.25, 4.0]), SEEDS)
 @settings(max_examples=30)
 def test_only_ratios_of_query_weights_count(scorer, data, factor, seed):
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-    one, two = (importance(xr.Model(scorer), replace(data, query_weight=weight * by), "nDCG@3", seed=seed) for by in (1.0, factor))
+    one, two = (importance(er.Model(scorer), replace(data, query_weight=weight * by), "nDCG@3", seed=seed) for by in (1.0, factor))
     assert one.to_json() == two.to_json()
 
 
@@ -185,12 +190,12 @@ def test_what_cannot_change_is_not_scored(monkeypatch):
     X[:, 1] = 0.5
     before = data.X.copy()
     all_vary, one_constant = Trees(), Trees()
-    importance(xr.Model(all_vary), data, "AP", repeats=3)
-    importance(xr.Model(one_constant), replace(data, X=X), "AP", repeats=3)
+    importance(er.Model(all_vary), data, "AP", repeats=3)
+    importance(er.Model(one_constant), replace(data, X=X), "AP", repeats=3)
     assert (len(all_vary.calls), len(one_constant.calls)) == (1 + 3 * 3, 1 + 3 * 2)
     scored = []
-    plain = xr.Linear.score
-    monkeypatch.setattr(xr.Linear, "score", lambda self, X, *given: scored.append(X.shape) or plain(self, X, *given))
+    plain = er.models.Linear.score
+    monkeypatch.setattr(er.models.Linear, "score", lambda self, X, *given: scored.append(X.shape) or plain(self, X, *given))
     importance(linear(1.0, 0.0, 0.5), data, "AP", repeats=3)
     assert len(scored) == 1 + 3 * 2
     assert np.array_equal(data.X, before)
@@ -198,7 +203,7 @@ def test_what_cannot_change_is_not_scored(monkeypatch):
 
 def test_gains_that_make_up_for_losses_are_not_nothing():
     """Both queries have two documents, one ranked well and one badly: every exchange that one loses by the other gains by."""
-    data = xr.RankingData.from_arrays([[2.0], [1.0]] * 40, [1, 0, 0, 1] * 20, group=[2] * 40, feature_names=NAMES[:1])
+    data = er.RankingData.from_arrays([[2.0], [1.0]] * 40, [1, 0, 0, 1] * 20, group=[2] * 40, feature_names=NAMES[:1])
     found = [importance(linear(1.0), data, "RR", repeats=1, seed=seed).per_feature[0] for seed in range(60)]
     even = [feature for feature in found if feature.drop == 0]
     assert even
@@ -222,7 +227,7 @@ def test_missing_values_move_with_the_others():
 
 def test_the_measure_is_by_default_the_one_trained_on():
     data = some_data()
-    ranker = xr.DirectRank(measure="nDCG@5", bags=0).fit(data)
+    ranker = er.DirectRank(measure="nDCG@5", bags=0).fit(data)
     found = importance(ranker, data)
     assert repr(found.measure) == ranker.model_.measure
     assert found.value == pytest.approx(ranker.score(data), abs=1e-12)
@@ -235,12 +240,12 @@ def test_the_measure_is_by_default_the_one_trained_on():
 
 
 def test_ties_broken_by_document_id():
-    data = xr.RankingData.from_arrays([[2.0], [1.0], [3.0]], [1, 0, 0], group=[3], docid=["a", "b", "c"], feature_names=NAMES[:1])
+    data = er.RankingData.from_arrays([[2.0], [1.0], [3.0]], [1, 0, 0], group=[3], docid=["a", "b", "c"], feature_names=NAMES[:1])
     assert importance(linear(1.0), data, "RR(ties='docid')", repeats=1).value == 0.5
 
 
 def test_trees_say_what_their_splits_are_worth():
-    first, second, third = importance(xr.Model(Trees()), some_data(), "AP").per_feature
+    first, second, third = importance(er.Model(Trees()), some_data(), "AP").per_feature
     assert (first.gain, first.splits) == (7.5, 1)
     assert (second.gain, second.splits) == (2.5, 4)
     assert (third.gain, third.splits, third.drop, third.error) == (0.0, 0, 0, 0)
@@ -255,9 +260,9 @@ def test_trees_of_lightgbm():
     data = replace(data, X=X)
     settings = {"objective": "regression", "num_leaves": 4, "min_data_in_leaf": 5, "verbosity": -1, "num_threads": 1}
     table, _, _ = read_lightgbm(lgb.train(settings, lgb.Dataset(X, data.y), 8).model_to_string())
-    scorer = xr.TreeEnsemble(table, NAMES)
-    ours = importance(xr.Model(scorer), data, xr.NDCG(k=5), repeats=2, seed=7)
-    _, theirs = reference.drops(xr.NDCG(k=5), scorer, data, 2, 7)
+    scorer = er.models.TreeEnsemble(table, NAMES)
+    ours = importance(er.Model(scorer), data, er.measures.NDCG(k=5), repeats=2, seed=7)
+    _, theirs = reference.drops(er.measures.NDCG(k=5), scorer, data, 2, 7)
     assert [(f.drop, f.error) for f in ours.per_feature] == [pytest.approx(pair, abs=1e-12) for pair in theirs]
     first, second, third = ours.per_feature
     assert first.gain > second.gain > 0
@@ -286,9 +291,9 @@ def test_verdicts():
         (linear(1.0, 1.0, 1.0), {}, "nonsense", 5, MeasureError, "nonsense"),
         (linear(1.0, 1.0, 1.0), {"feature_names": ("a", "b", "c")}, "AP", 5, IncompatibleError, "it lacks bm25, dense, length"),
         (linear(1.0, 1.0, 1.0), {"X": np.empty((240, 0), np.float32), "feature_names": ()}, "AP", 5, IncompatibleError, "it lacks bm25"),
-        (xr.Model(xr.Linear(np.ones(2))), {}, "AP", 5, IncompatibleError, "has 3 features but the model has 2"),
+        (er.Model(er.models.Linear(np.ones(2))), {}, "AP", 5, IncompatibleError, "has 3 features but the model has 2"),
         (linear(1.0, 1.0, 1.0), {"y": np.zeros(240)}, "AP(empty='skip')", 5, DataError, "skips every query"),
-        (xr.DirectRank(), {}, "AP", 5, IncompatibleError, "DirectRank is not a model"),
+        (er.DirectRank(), {}, "AP", 5, IncompatibleError, "DirectRank is not a model"),
     ],
 )
 def test_what_is_refused(model, change, measure, repeats, error, said):
@@ -320,7 +325,7 @@ def test_ranked_has_the_largest_drop_first():
 def test_pictures(tmp_path, suffix):
     path = tmp_path / f"picture.{suffix}"
     data = replace(some_data(), feature_names=(r"$\nothing$", "b_$", "[c]"))
-    found = importance(xr.Model(xr.Linear(np.array([1.0, -0.5, 0.1]))), data, "nDCG@5")
+    found = importance(er.Model(er.models.Linear(np.array([1.0, -0.5, 0.1]))), data, "nDCG@5")
     found.plot(path=path)
     before = path.read_bytes()
     assert before[:4] in (b"\x89PNG", b"<?xm")
@@ -328,7 +333,7 @@ def test_pictures(tmp_path, suffix):
         found.plot(path=path)
     found.plot(path=path, features=1, force=True)
     assert path.read_bytes() != before
-    importance(xr.Model(xr.Linear(np.ones(3))), data.take_queries([0]), "AP").plot(path=path, force=True)
+    importance(er.Model(er.models.Linear(np.ones(3))), data.take_queries([0]), "AP").plot(path=path, force=True)
 
 
 def test_pictures_that_cannot_be(tmp_path, monkeypatch):
@@ -349,7 +354,7 @@ def test_pictures_that_cannot_be(tmp_path, monkeypatch):
 def command(tmp_path, monkeypatch):
     """Runs ``exactrank probe importance`` beside data and weights."""
     monkeypatch.chdir(tmp_path)
-    xr.write(replace(some_data(), feature_names=("1", "2", "3")), "data.txt")
+    er.write(replace(some_data(), feature_names=("1", "2", "3")), "data.txt")
     (tmp_path / "weights.json").write_text('{"1": 1, "2": -0.5, "3": 0}')
 
     def run(*words):
@@ -370,11 +375,11 @@ def test_command_prints_a_table(command):
 
 
 def test_command_shows_the_splits_of_trees_and_names_as_they_are(command, monkeypatch):
-    monkeypatch.setattr("exactrank.loading.load", lambda path, n_features, module, kind: xr.Model(Trees(("1", "2", "3"))))
+    monkeypatch.setattr("exactrank.loading.load", lambda path, n_features, module, kind: er.Model(Trees(("1", "2", "3"))))
     shown = command("trees.json", "data.txt", "-m", "AP").stdout
     assert ("gain" in shown, "splits" in shown, "7.5" in shown) == (True, True, True)
     data = replace(some_data(), feature_names=("tf[title]", "2", "3"))
-    monkeypatch.setattr("exactrank.loading.load", lambda path, n_features, module, kind: xr.Model(Trees(data.feature_names)))
+    monkeypatch.setattr("exactrank.loading.load", lambda path, n_features, module, kind: er.Model(Trees(data.feature_names)))
     monkeypatch.setattr("exactrank.cli.probe.read", lambda path, options: data)
     assert "tf[title]" in command("trees.json", "data.txt", "-m", "AP").stdout
 
@@ -382,7 +387,7 @@ def test_command_shows_the_splits_of_trees_and_names_as_they_are(command, monkey
 def test_command_prints_what_the_library_finds(command):
     done = command("weights.json", "data.txt", "-m", "AP", "--repeats", "2", "--seed", "4", "--threads", "1", "--json")
     assert done.exit_code == 0
-    assert json.loads(done.stdout) == importance(xr.load("weights.json"), xr.read("data.txt"), "AP", repeats=2, seed=4).to_json()
+    assert json.loads(done.stdout) == importance(er.load("weights.json"), er.read("data.txt"), "AP", repeats=2, seed=4).to_json()
 
 
 def test_command_draws(command, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank.cli import app
 from exactrank.errors import DataError, IncompatibleError, OutputExistsError
 from exactrank.inspect.optimality import optimality
@@ -26,12 +26,12 @@ def models(draw):
     """(model, data): few distinct numbers, so that documents tie and lines are parallel; queries interleaved."""
     rows = draw(st.lists(st.tuples(GRADES, st.integers(0, 2), CELLS, CELLS), min_size=2, max_size=15))
     y, qid, *X = np.array(rows, float).T
-    data = xr.RankingData.from_arrays(np.array(X).T, y, qid=qid, feature_names=NAMES[:2])
+    data = er.RankingData.from_arrays(np.array(X).T, y, qid=qid, feature_names=NAMES[:2])
     return model_of(draw(st.tuples(CELLS, CELLS))), data
 
 
 def model_of(weights, measure=None):
-    return xr.Model(xr.Linear(np.array(weights), NAMES[: len(weights)]), measure)
+    return er.Model(er.models.Linear(np.array(weights), NAMES[: len(weights)]), measure)
 
 
 def smooth_data(seed=0, queries=12, documents=8):
@@ -39,11 +39,11 @@ def smooth_data(seed=0, queries=12, documents=8):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(queries * documents, 3)).astype(np.float32)
     y = np.clip(np.round(X @ [1.0, -0.7, 0.2] + rng.normal(scale=0.8, size=len(X)) + 0.3), 0, 3)
-    return xr.RankingData.from_arrays(X, y, group=[documents] * queries, feature_names=NAMES)
+    return er.RankingData.from_arrays(X, y, group=[documents] * queries, feature_names=NAMES)
 
 
 def value_of(model, data, measure):
-    return xr.evaluate([measure], data, model.predict(data)).means[str(measure)]
+    return er.evaluate([measure], data, model.predict(data)).means[str(measure)]
 
 
 def moved(model, j, to):
@@ -131,7 +131,7 @@ def test_the_promised_gain_is_had_by_making_the_change(weights, measure):
 def converged(request):
     """(ranker, data) after coordinate ascent by exact line search, which ends in a coordinatewise maximum."""
     data = smooth_data(seed=5)
-    return xr.DirectRank(measure=request.param, bags=0, max_iter=200).fit(data), data
+    return er.DirectRank(measure=request.param, bags=0, max_iter=200).fit(data), data
 
 
 def test_a_converged_model_is_certified(converged):
@@ -179,7 +179,7 @@ def test_doubling_all_weights_changes_no_gain(weights):
 def test_a_local_maximum_need_not_be_a_coordinatewise_one():
     """The relevant document leads the first query now, and would lead the other two from 3 on."""
     X = [[0.0, 1.0], [1.0, 0.0]] + 2 * [[1.0, 0.0], [0.0, 3.0]]
-    data = xr.RankingData.from_arrays(X, [1, 0, 1, 0, 1, 0], group=[2, 2, 2], feature_names=NAMES[:2])
+    data = er.RankingData.from_arrays(X, [1, 0, 1, 0, 1, 0], group=[2, 2, 2], feature_names=NAMES[:2])
     found = optimality(model_of([0.5, 1.0]), data, measure="RR")
     first = found.per_weight[0]
     assert found.value == pytest.approx((1 + 0.5 + 0.5) / 3)
@@ -192,7 +192,7 @@ def test_a_local_maximum_need_not_be_a_coordinatewise_one():
 
 def test_where_nothing_is_gained_the_interval_is_the_one_around_the_weight():
     """The value is the same below 1 and above 3."""
-    data = xr.RankingData.from_arrays([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 3.0]], [1, 0, 1, 0], group=[2, 2], feature_names=NAMES[:2])
+    data = er.RankingData.from_arrays([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 3.0]], [1, 0, 1, 0], group=[2, 2], feature_names=NAMES[:2])
     first = optimality(model_of([4.0, 1.0]), data, measure="RR").per_weight[0]
     assert (first.gain, first.low, first.high, first.local_gain) == (0, 3.0, math.inf, -0.25)
 
@@ -200,15 +200,15 @@ def test_where_nothing_is_gained_the_interval_is_the_one_around_the_weight():
 def test_an_interval_as_wide_as_rounding_is_not_better():
     """Four units in the last place above 1 one query gains, and eight above it the other loses."""
     X, ulp = [[0.0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]], 2.0**-52
-    data = xr.RankingData.from_arrays(X, [1, 0, 1, 0], group=[2, 2], feature_names=NAMES)
+    data = er.RankingData.from_arrays(X, [1, 0, 1, 0], group=[2, 2], feature_names=NAMES)
     found = optimality(model_of([1 + 4 * ulp, 1 + 8 * ulp, 1.0]), data, measure="RR")
     assert found.profile("length").best().value == 1.0
     assert (found.value, found.per_weight[2].gain, found.per_weight[2].local_gain) == (0.75, 0, 0)
 
 
 def test_where_documents_tie_the_evaluated_value_counts():
-    data = xr.RankingData.from_arrays([[0.0], [1.0]], [1, 0], group=[2], feature_names=["a"])
-    tied = xr.Model(xr.Linear(np.zeros(1), ("a",)))
+    data = er.RankingData.from_arrays([[0.0], [1.0]], [1, 0], group=[2], feature_names=["a"])
+    tied = er.Model(er.models.Linear(np.zeros(1), ("a",)))
     lucky, unlucky = (optimality(tied, data, measure=f"RR(ties='{ties}')") for ties in ("input", "pessimistic"))
     assert (lucky.value, lucky.coordinatewise_maximum, lucky.best.flat_low, lucky.best.flat_high) == (1.0, True, -math.inf, 0.0)
     assert (unlucky.value, unlucky.best.gain, unlucky.best.low, unlucky.best.high) == (0.5, 0.5, -math.inf, 0.0)
@@ -216,8 +216,8 @@ def test_where_documents_tie_the_evaluated_value_counts():
 
 def test_a_point_where_documents_tie_is_not_better():
     """With a weight of 0 all tie, and the relevant document comes first as it does in the input; else it is never first."""
-    data = xr.RankingData.from_arrays([[1.0], [2.0], [0.0]], [1, 0, 0], group=[3], feature_names=["a"])
-    beside, there = (optimality(xr.Model(xr.Linear(np.array([w]), ("a",))), data, measure="RR") for w in (1.0, 0.0))
+    data = er.RankingData.from_arrays([[1.0], [2.0], [0.0]], [1, 0, 0], group=[3], feature_names=["a"])
+    beside, there = (optimality(er.Model(er.models.Linear(np.array([w]), ("a",))), data, measure="RR") for w in (1.0, 0.0))
     assert beside.profile("a")(-1.0) == there.value == 1.0
     assert (beside.value, beside.best.gain, beside.coordinatewise_maximum) == (0.5, 0, True)
     assert (beside.best.flat_low, beside.best.flat_high) == (0.0, math.inf)
@@ -225,7 +225,7 @@ def test_a_point_where_documents_tie_is_not_better():
 
 
 def test_a_constant_feature_changes_nothing():
-    data = xr.RankingData.from_arrays([[1.0, 3.0], [2.0, 3.0]], [1, 0], group=[2], feature_names=NAMES[:2])
+    data = er.RankingData.from_arrays([[1.0, 3.0], [2.0, 3.0]], [1, 0], group=[2], feature_names=NAMES[:2])
     found = optimality(model_of([1.0, 1.0]), data, measure="RR")
     constant, plain = found.per_weight[1], found.to_json()["per_weight"][1]
     assert (constant.gain, constant.local_gain, constant.flat_low, constant.flat_high) == (0, 0, -math.inf, math.inf)
@@ -245,9 +245,9 @@ def test_weights_from_anywhere(tmp_path):
         [1.0, -0.5, 0.25],
     ):
         path.write_text(json.dumps(written))
-        ours = optimality(xr.load(path), data, measure="nDCG@5")
+        ours = optimality(er.load(path), data, measure="nDCG@5")
         assert {w.feature: w for w in ours.per_weight} == {w.feature: w for w in theirs.per_weight}
-    assert optimality(xr.load(path), data, measure="nDCG@5", threads=1) == optimality(xr.load(path), data, measure="nDCG@5", threads=2)
+    assert optimality(er.load(path), data, measure="nDCG@5", threads=1) == optimality(er.load(path), data, measure="nDCG@5", threads=2)
 
 
 def test_missing_values_by_the_policy_of_the_model():
@@ -274,15 +274,15 @@ class Constant:
 def test_what_is_refused():
     data = smooth_data()
     with pytest.raises(IncompatibleError, match="lacks other; it has besides length"):
-        optimality(xr.Model(xr.Linear(np.ones(3), ("bm25", "dense", "other"))), data, measure="AP")
+        optimality(er.Model(er.models.Linear(np.ones(3), ("bm25", "dense", "other"))), data, measure="AP")
     with pytest.raises(IncompatibleError, match="has 3 features but the model has 2"):
-        optimality(xr.Model(xr.Linear(np.ones(2))), data, measure="AP")
+        optimality(er.Model(er.models.Linear(np.ones(2))), data, measure="AP")
     with pytest.raises(IncompatibleError, match="--measure"):
         optimality(model_of([1.0, 1.0, 1.0]), data)
     with pytest.raises(IncompatibleError, match="a constant model has no weight per feature"):
-        optimality(xr.Model(Constant()), data, measure="AP")
+        optimality(er.Model(Constant()), data, measure="AP")
     with pytest.raises(IncompatibleError, match="DirectRank is not a model"):
-        optimality(xr.DirectRank(), data)
+        optimality(er.DirectRank(), data)
     with pytest.raises(IncompatibleError, match="single precision"):
         optimality(model_of([1.0, 1.0, 1.0]), data, measure="AP(ties='docid')")
     with pytest.raises(DataError, match="no feature 'x'; there are bm25, dense, length"):
@@ -327,7 +327,7 @@ def test_a_picture_of_many_steps_is_small_and_shows_what_is_far_off(tmp_path):
     """One feature is all that counts, so the best weight of it is far off; a vector for each step would fill megabytes."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2)).astype(np.float32)
-    data = xr.RankingData.from_arrays(X, np.argsort(np.argsort(X[:, 0])) // 1000, group=[100] * 30, feature_names=NAMES[:2])
+    data = er.RankingData.from_arrays(X, np.argsort(np.argsort(X[:, 0])) // 1000, group=[100] * 30, feature_names=NAMES[:2])
     found = optimality(model_of([0.0, 1.0]), data, measure="nDCG")
     assert len(found.profile("bm25").breakpoints) > 50_000
     assert found.best.low > 100
@@ -352,8 +352,8 @@ def command(tmp_path, monkeypatch):
     """Runs ``exactrank probe optimality`` beside data and two models, one without a measure."""
     monkeypatch.chdir(tmp_path)
     data = smooth_data(seed=5)
-    xr.write(replace(data, feature_names=("1", "2", "3")), "data.txt")
-    xr.DirectRank(measure="nDCG@5", bags=0).fit(xr.read("data.txt")).save("best.json")
+    er.write(replace(data, feature_names=("1", "2", "3")), "data.txt")
+    er.DirectRank(measure="nDCG@5", bags=0).fit(er.read("data.txt")).save("best.json")
     (tmp_path / "weights.json").write_text('{"1": 1, "2": 0, "3": 0}')
 
     def run(*words):
@@ -385,7 +385,7 @@ def test_command_refutes(command, tmp_path):
 def test_command_prints_what_the_library_finds(command):
     done = command("weights.json", "data.txt", "-m", "AP", "--json", "--threads", "1")
     assert done.exit_code == 0
-    assert json.loads(done.stdout) == optimality(xr.load("weights.json"), xr.read("data.txt"), measure="AP").to_json()
+    assert json.loads(done.stdout) == optimality(er.load("weights.json"), er.read("data.txt"), measure="AP").to_json()
 
 
 @pytest.mark.parametrize(

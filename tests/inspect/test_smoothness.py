@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank.cli import app
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.inspect.smoothness import Roughness, smoothness
@@ -25,17 +25,17 @@ def judged(seed=0, queries=12, documents=8):
     rng = np.random.default_rng(seed)
     X = (rng.normal(size=(queries * documents, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 0.0]).astype(np.float32)
     y = np.clip(np.round(X @ [1.0, -0.07, 2.0] + rng.normal(scale=0.8, size=len(X)) + 0.7), 0, 3)
-    return xr.RankingData.from_arrays(X, y, group=[documents] * queries, feature_names=NAMES)
+    return er.RankingData.from_arrays(X, y, group=[documents] * queries, feature_names=NAMES)
 
 
 def linear(weights=(1.0, -0.05, 3.0), measure="nDCG@5"):
-    return xr.Model(xr.Linear(np.array(weights), NAMES), measure)
+    return er.Model(er.models.Linear(np.array(weights), NAMES), measure)
 
 
 def network(seed=0, units=4, measure="nDCG@5"):
     rng = np.random.default_rng(seed)
     weights, bias, output = rng.normal(size=(units, 3)), rng.normal(size=units), rng.normal(size=units)
-    return xr.Model(Network(weights, bias, output, np.array([0.1, 5.0, 0.0]), np.array([1.0, 10.0, 0.1]), NAMES), measure)
+    return er.Model(Network(weights, bias, output, np.array([0.1, 5.0, 0.0]), np.array([1.0, 10.0, 0.1]), NAMES), measure)
 
 
 def changed(model, weight, percent):
@@ -48,7 +48,7 @@ def changed(model, weight, percent):
 
 
 def value_of(model, data, measure="nDCG@5"):
-    return xr.evaluate([measure], data, model.predict(data)).means[measure]
+    return er.evaluate([measure], data, model.predict(data)).means[measure]
 
 
 # ---- the curves
@@ -98,7 +98,7 @@ def test_the_best_is_where_it_is_said_to_be(seed):
 @settings(max_examples=10)
 def test_gains_are_among_those_that_optimality_knows(seed):
     data, model = judged(seed), linear()
-    gains = {weight.feature: weight.gain for weight in xr.optimality(model, data).per_weight}
+    gains = {weight.feature: weight.gain for weight in er.inspect.optimality(model, data).per_weight}
     near, far = (smoothness(model, data, percent=percent, samples=[], points=3) for percent in (50.0, 1e6))
     for ours, wide in zip(near.curves, far.curves, strict=True):
         assert ours.gain <= wide.gain + 1e-12
@@ -108,8 +108,8 @@ def test_gains_are_among_those_that_optimality_knows(seed):
 def test_a_value_at_a_single_point_is_no_step():
     """At half its weight one query gains what the other loses; there documents tie, and both are worth less."""
     X = 2 * [[1.0, 0.0], [0.0, 0.5]]
-    data = xr.RankingData.from_arrays(X, [1, 0, 0, 1], group=[2, 2], feature_names=NAMES[:2])
-    found = smoothness(xr.Model(xr.Linear(np.ones(2), NAMES[:2])), data, measure="RR(ties='pessimistic')", weights=1)
+    data = er.RankingData.from_arrays(X, [1, 0, 0, 1], group=[2, 2], feature_names=NAMES[:2])
+    found = smoothness(er.Model(er.models.Linear(np.ones(2), NAMES[:2])), data, measure="RR(ties='pessimistic')", weights=1)
     (curve,) = found.curves
     f = found.profile("bm25")
     assert (f.breakpoints.tolist(), f(-50.0), f(-49.0)) == ([-50.0], 0.5, 0.75)
@@ -220,7 +220,7 @@ def test_queries_that_do_not_count_are_in_no_sample():
 def test_rows_in_any_order_and_columns_by_name():
     data, model = judged(), network()
     order = np.random.default_rng(1).permutation(len(data.y))
-    mixed = xr.RankingData.from_arrays(data.X[order][:, ::-1], data.y[order], qid=np.repeat(data.qid, 8)[order], feature_names=NAMES[::-1])
+    mixed = er.RankingData.from_arrays(data.X[order][:, ::-1], data.y[order], qid=np.repeat(data.qid, 8)[order], feature_names=NAMES[::-1])
     ours, theirs = smoothness(model, mixed, points=9), smoothness(model, data, points=9)
     for a, b in zip(ours.curves, theirs.curves, strict=True):
         assert (a.weight, a.steps.count if a.steps else None) == (b.weight, b.steps.count if b.steps else None)
@@ -266,15 +266,15 @@ def test_what_is_refused():
     with pytest.raises(DataError, match="no weight changes a ranking"):
         smoothness(linear((0.0, 0.0, 0.0)), data)
     with pytest.raises(IncompatibleError, match="lacks other; it has besides length"):
-        smoothness(xr.Model(xr.Linear(np.ones(3), ("bm25", "dense", "other"))), data, measure="AP")
+        smoothness(er.Model(er.models.Linear(np.ones(3), ("bm25", "dense", "other"))), data, measure="AP")
     with pytest.raises(IncompatibleError, match="has 3 features but the model has 2"):
-        smoothness(xr.Model(xr.Linear(np.ones(2))), data, measure="AP")
+        smoothness(er.Model(er.models.Linear(np.ones(2))), data, measure="AP")
     with pytest.raises(IncompatibleError, match="--measure"):
         smoothness(linear(measure=None), data)
     with pytest.raises(IncompatibleError, match="a constant model has no weights to move"):
-        smoothness(xr.Model(Constant()), data, measure="AP")
+        smoothness(er.Model(Constant()), data, measure="AP")
     with pytest.raises(IncompatibleError, match="DirectRank is not a model"):
-        smoothness(xr.DirectRank(), data)
+        smoothness(er.DirectRank(), data)
     with pytest.raises(DataError, match="skips every query"):
         smoothness(linear(), replace(data, y=np.zeros(len(data.y))), measure="AP(empty='skip')")
     with pytest.raises(DataError, match="no curve of 'x' on 12 queries; there are bm25, dense, length on 12 queries"):
@@ -282,8 +282,8 @@ def test_what_is_refused():
 
 
 def test_optimality_of_a_network_says_what_to_do():
-    with pytest.raises(IncompatibleError, match=r"give a linear model; probe smoothness \(xr.smoothness\) looks at networks"):
-        xr.optimality(network(), judged())
+    with pytest.raises(IncompatibleError, match=r"give a linear model; probe smoothness \(er.inspect.smoothness\) looks at networks"):
+        er.inspect.optimality(network(), judged())
 
 
 # ---- what it gives
@@ -303,7 +303,7 @@ def test_json_has_everything(model):
 
 def test_a_model_at_the_top_is_said_to_be():
     data = judged()
-    ranker = xr.DirectRank(measure="nDCG@5", bags=0, max_iter=100).fit(data)
+    ranker = er.DirectRank(measure="nDCG@5", bags=0, max_iter=100).fit(data)
     found = smoothness(ranker, data)
     assert all(curve.gain == pytest.approx(0, abs=1e-12) for curve in found.curves)
     assert "no weight has a better value within 100% of its own" in found.verdict
@@ -318,7 +318,7 @@ def test_a_model_at_the_top_is_said_to_be():
 def command(tmp_path, monkeypatch):
     """Runs ``exactrank probe`` beside data, a linear model and a network."""
     monkeypatch.chdir(tmp_path)
-    xr.write(replace(judged(), feature_names=("1", "2", "3")), "data.txt")
+    er.write(replace(judged(), feature_names=("1", "2", "3")), "data.txt")
     (tmp_path / "weights.json").write_text('{"1": 1, "2": -0.05, "3": 3}')
     (tmp_path / "zero.json").write_text('{"1": 0, "2": 0, "3": 0}')
     model = network()
@@ -337,7 +337,7 @@ def test_command_prints_what_the_library_finds(command, model):
     words = ["--percent", "30", "--weights", "2", "--sample", "4", "--sample", "7", "--points", "5", "--seed", "2", "--threads", "1"]
     done = command(model, "data.txt", "-m", "AP", "--json", *words)
     assert done.exit_code == 0
-    theirs = smoothness(xr.load(model), xr.read("data.txt"), measure="AP", percent=30.0, weights=2, samples=[4, 7], points=5, seed=2)
+    theirs = smoothness(er.load(model), er.read("data.txt"), measure="AP", percent=30.0, weights=2, samples=[4, 7], points=5, seed=2)
     assert json.loads(done.stdout) == json.loads(json.dumps(theirs.to_json()))
 
 

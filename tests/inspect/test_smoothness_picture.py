@@ -1,11 +1,11 @@
-"""The pictures of `xr.smoothness`: what they say, how large they are, and which cannot be."""
+"""The pictures of `er.inspect.smoothness`: what they say, how large they are, and which cannot be."""
 
 import sys
 
 import numpy as np
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank.errors import DataError, IncompatibleError, OutputExistsError
 from exactrank.inspect.smoothness import smoothness
 from tests.inspect.test_smoothness import NAMES, judged, linear, network
@@ -33,8 +33,8 @@ def test_a_picture_says_what_is_exact_and_what_is_sampled(tmp_path, model):
 def test_a_picture_of_many_steps_is_small(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 2)).astype(np.float32)
-    data = xr.RankingData.from_arrays(X, rng.integers(0, 3, 6000), group=[100] * 60, feature_names=NAMES[:2])
-    found = smoothness(xr.Model(xr.Linear(np.array([1.0, 1.0]), NAMES[:2])), data, measure="nDCG", samples=[])
+    data = er.RankingData.from_arrays(X, rng.integers(0, 3, 6000), group=[100] * 60, feature_names=NAMES[:2])
+    found = smoothness(er.Model(er.models.Linear(np.array([1.0, 1.0]), NAMES[:2])), data, measure="nDCG", samples=[])
     assert min(curve.steps.count for curve in found.curves) > 20_000
     found.plot(path=tmp_path / "many.svg")
     assert (tmp_path / "many.svg").stat().st_size < 500_000

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-import exactrank as xr
+import exactrank as er
 
 CUTOFFS = (1, 3, 5, 10, 20)
 SEEDS = range(8)
@@ -43,8 +43,8 @@ def test_lightgbm(seed):
     sizes = np.bincount(qid)
     dataset = lgb.Dataset(np.zeros((len(y), 1)), label=y, group=sizes, init_score=s, params={"feature_pre_filter": False, "verbose": -1})
     theirs = {name: value for _, name, value, _ in lgb.Booster(settings, dataset).eval_train()}
-    data = xr.RankingData.from_arrays(None, y, group=sizes)
-    ours = xr.evaluate(names("ndcg") + names("map"), data, s, preset="lightgbm").means
+    data = er.RankingData.from_arrays(None, y, group=sizes)
+    ours = er.evaluate(names("ndcg") + names("map"), data, s, preset="lightgbm").means
     agree(ours, theirs)
 
 
@@ -59,13 +59,13 @@ def xgboost_values(y, s, qid, metrics):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_xgboost(seed):
     y, s, qid = hard_data(seed)
-    data = xr.RankingData.from_arrays(None, y, qid=qid)
+    data = er.RankingData.from_arrays(None, y, qid=qid)
     metrics = ["ndcg", *names("ndcg")]
-    agree(xr.evaluate(metrics, data, s, preset="xgboost").means, xgboost_values(y, s, qid, metrics))
+    agree(er.evaluate(metrics, data, s, preset="xgboost").means, xgboost_values(y, s, qid, metrics))
     binary = (y > 0).astype(float)
-    data = xr.RankingData.from_arrays(None, binary, qid=qid)
+    data = er.RankingData.from_arrays(None, binary, qid=qid)
     theirs = xgboost_values(binary, s, qid, ["map", *names("map"), *names("pre")])
-    ours = xr.evaluate(["map", *names("map"), *names("P")], data, s, preset="xgboost").means
+    ours = er.evaluate(["map", *names("map"), *names("P")], data, s, preset="xgboost").means
     agree({name.replace("P@", "pre@"): value for name, value in ours.items()}, theirs)
 
 
@@ -74,8 +74,8 @@ def test_xgboost(seed):
 def test_sklearn(seed, real):
     metrics = pytest.importorskip("sklearn.metrics")
     y, s, qid = hard_data(seed, real=real, least=2)
-    data = xr.RankingData.from_arrays(None, y, qid=qid)
-    evaluation = xr.evaluate([*names("nDCG"), *names("DCG"), "nDCG"], data, s, preset="sklearn")
+    data = er.RankingData.from_arrays(None, y, qid=qid)
+    evaluation = er.evaluate([*names("nDCG"), *names("DCG"), "nDCG"], data, s, preset="sklearn")
     for q in range(data.n_queries):
         grades, scores = [y[qid == q]], [s[qid == q]]
         for k in CUTOFFS:
@@ -88,8 +88,8 @@ def test_sklearn(seed, real):
 def test_sklearn_auc(seed):
     metrics = pytest.importorskip("sklearn.metrics")
     y, s, qid = hard_data(seed)
-    data = xr.RankingData.from_arrays(None, y, qid=qid)
-    values = xr.evaluate("AUC", data, s, preset="sklearn")["AUC"].values
+    data = er.RankingData.from_arrays(None, y, qid=qid)
+    values = er.evaluate("AUC", data, s, preset="sklearn")["AUC"].values
     for q in range(data.n_queries):
         if len(set(y[qid == q] >= 1)) == 2:
             agree(values[q], metrics.roc_auc_score(y[qid == q] >= 1, s[qid == q]))
@@ -117,15 +117,15 @@ def test_trec_eval(seed):
     theirs = pytrec_eval.RelevanceEvaluator(qrels, asked).evaluate(run)
 
     kept = judged | retrieved
-    data = xr.RankingData.from_arrays(
+    data = er.RankingData.from_arrays(
         None, np.where(judged, y, -1)[kept], qid=qid[kept], docid=[d for d, k in zip(docid, kept, strict=True) if k]
     )
     scores = np.where(retrieved, s, -math.inf)[kept]
     trec_names = {"ndcg_cut_": "nDCG@", "map_cut_": "AP@", "P_": "P@", "recall_": "R@", "success_": "Success@"}
     ours_named = {"map": "AP", "ndcg": "nDCG", "recip_rank": "RR", "bpref": "Bpref"}
     ours_named |= {f"{trec}{k}": f"{name}{k}" for trec, name in trec_names.items() for k in CUTOFFS}
-    evaluation = xr.evaluate(list(ours_named.values()), data, scores, preset="trec_eval")
-    by_its_names = xr.evaluate(list(ours_named), data, scores)
+    evaluation = er.evaluate(list(ours_named.values()), data, scores, preset="trec_eval")
+    by_its_names = er.evaluate(list(ours_named), data, scores)
     for position, q in enumerate(data.qid.tolist()):
         for trec_name, name in ours_named.items():
             value = evaluation[name].values[position]
@@ -153,8 +153,8 @@ def letor_value(y, s, k):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_letor(seed, real):
     y, s, qid = hard_data(seed, real=real)
-    data = xr.RankingData.from_arrays(None, y, qid=qid)
-    evaluation = xr.evaluate([*names("nDCG"), "MeanNDCG"], data, s, preset="letor")
+    data = er.RankingData.from_arrays(None, y, qid=qid)
+    evaluation = er.evaluate([*names("nDCG"), "MeanNDCG"], data, s, preset="letor")
     for q in range(50):
         for k in CUTOFFS:
             agree(evaluation[f"nDCG@{k}"].values[q], letor_value(y[qid == q], s[qid == q], k))
@@ -176,15 +176,15 @@ def test_ir_measures_notation_means_the_same(provider, texts, digits):
     docid = [f"d{i:05}" for i in range(len(y))]
     qrels = [ir_measures.Qrel(str(q), d, int(g)) for q, d, g in zip(qid, docid, y, strict=True)]
     run = [ir_measures.ScoredDoc(str(q), d, float(x)) for q, d, x in zip(qid, docid, s, strict=True)]
-    data = xr.RankingData.from_arrays(None, y, qid=qid, docid=docid)
-    ours = xr.evaluate(texts, data, s).means
+    data = er.RankingData.from_arrays(None, y, qid=qid, docid=docid)
+    ours = er.evaluate(texts, data, s).means
     for text in texts:
         theirs = getattr(ir_measures, provider).calc_aggregate([ir_measures.parse_measure(text)], qrels, run)
         assert ours[text] == pytest.approx(next(iter(theirs.values())), abs=10**-digits)
 
 
 def test_presets_refuse_what_their_tool_lacks():
-    with pytest.raises(xr.MeasureError, match="preset 'lightgbm' covers nDCG, AP"):
-        xr.parse_measure("ERR@10", preset="lightgbm")
-    with pytest.raises(xr.MeasureError, match="unknown preset 'ranklib'; known: letor, trec_eval"):
-        xr.parse_measure("nDCG@10", preset="ranklib")
+    with pytest.raises(er.errors.MeasureError, match="preset 'lightgbm' covers nDCG, AP"):
+        er.parse_measure("ERR@10", preset="lightgbm")
+    with pytest.raises(er.errors.MeasureError, match="unknown preset 'ranklib'; known: letor, trec_eval"):
+        er.parse_measure("nDCG@10", preset="ranklib")

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.measures.bound import mean_over_queries, means_over_queries, values_of
-
-from .strategies import MEASURES, queries
+from tests.strategies import MEASURES, queries
 
 TIES = st.sampled_from(["input", "pessimistic", "expected"])
 
@@ -20,7 +19,7 @@ def judged(seed, weighted=True):
     rng = np.random.default_rng(seed)
     qid, y = rng.integers(0, 4, 20), rng.integers(0, 4, 20)
     weight = rng.integers(0, 3, 20)[qid] + (qid == qid[0]) if weighted else None
-    return xr.RankingData.from_arrays(None, y, qid=qid, docid=rng.permutation(20).astype(str), query_weight=weight)
+    return er.RankingData.from_arrays(None, y, qid=qid, docid=rng.permutation(20).astype(str), query_weight=weight)
 
 
 @given(MEASURES, st.booleans(), st.integers(0, 200), st.booleans())
@@ -28,11 +27,11 @@ def test_values_and_means_are_the_evaluations_to_the_bit(measure, by_docid, seed
     data, rng = judged(seed, weighted), np.random.default_rng(seed)
     chosen = replace(measure, ties="docid") if by_docid else measure
     rows, bound = rng.integers(-1, 2, (3, 20)) + 2.0**-30 * rng.integers(0, 2, (3, 20)), chosen.on(data)
-    theirs = [xr.evaluate(chosen, data, data.ungrouped(scores))[str(chosen)] for scores in rows]
+    theirs = [er.evaluate(chosen, data, data.ungrouped(scores))[str(chosen)] for scores in rows]
     assert [bound.values(scores).tobytes() for scores in rows] == [each.values.tobytes() for each in theirs]
     if np.isnan(theirs[0].mean):
         for ask in (lambda: bound.mean(rows[0]), lambda: bound.means(rows)):
-            with pytest.raises(xr.DataError, match="no query counts"):
+            with pytest.raises(er.errors.DataError, match="no query counts"):
                 ask()
         return
     assert [bound.mean(scores) for scores in rows] == [each.mean for each in theirs] == bound.means(rows).tolist()
@@ -42,7 +41,7 @@ def test_values_and_means_are_the_evaluations_to_the_bit(measure, by_docid, seed
 @given(queries(max_documents=12), st.lists(st.tuples(MEASURES, st.lists(TIES, max_size=2)), min_size=1, max_size=3))
 def test_measures_that_break_ties_in_different_ways_rank_once_with_the_bits_of_each_alone(rows, asked):
     y, scores, qid = rows
-    data = xr.RankingData.from_arrays(None, y, qid=qid)
+    data = er.RankingData.from_arrays(None, y, qid=qid)
     bound = [each for measure, ties in asked for one in [measure.on(data, threads=1)] for each in (one, *map(one.with_ties, ties))]
     together, retrieved = values_of(bound, data.grouped(scores))
     for each, values, ranked in zip(bound, together, retrieved, strict=True):
@@ -56,10 +55,10 @@ def test_long_queries_with_ties_near_ties_and_documents_without_a_rank(threads):
     """Beyond the sorting network's limit too, and where ties reach over the cutoff; some queries have no ties."""
     rng = np.random.default_rng(4)
     groups = [5000, 300, 40, 3, 1, 700] * 3
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 4, sum(groups)), group=groups)
+    data = er.RankingData.from_arrays(None, rng.integers(0, 4, sum(groups)), group=groups)
     tied = rng.choice([-np.inf, 0.0, -0.0, 1.0, 1.0 + 2**-40, 2.0], sum(groups))
     scores = np.where(np.repeat(np.arange(18) % 4 == 0, groups), rng.permutation(sum(groups)), tied)
-    kinds = [xr.parse_measure(name).on(data, threads=threads) for name in ("nDCG@10", "AP", "RR@200", "Bpref", "ERR")]
+    kinds = [er.parse_measure(name).on(data, threads=threads) for name in ("nDCG@10", "AP", "RR@200", "Bpref", "ERR")]
     bound = [kind.with_ties(ties) for kind in kinds for ties in ("pessimistic", "input", "expected", "pessimistic")]
     assert values_of(bound, scores)[0].tobytes() == b"".join(each.values(scores).tobytes() for each in bound)
     assert not np.array_equal(bound[0].values(scores), bound[1].values(scores))
@@ -75,7 +74,7 @@ def test_two_measures_at_once_are_each_alone(measure, ties, seed):
 
 def test_one_kernel_may_read_different_grades():
     data, scores = judged(3), np.arange(20.0)
-    kernel, grades = xr.NDCG(k=3).kernel(data.y, data.longest)
+    kernel, grades = er.measures.NDCG(k=3).kernel(data.y, data.longest)
     asked = [(kernel, given, None, False) for given in (grades, 3.0 - grades)]
     together, *apart = (_core.evaluate(scores, data.indptr, some, 1)[0] for some in (asked, asked[:1], asked[1:]))
     assert together.tolist() == [value for values in apart for value in values]
@@ -83,34 +82,34 @@ def test_one_kernel_may_read_different_grades():
 
 def test_other_weights_count_and_what_was_made_is_shared():
     data, scores = judged(3), np.random.default_rng(0).standard_normal(20)
-    bound = xr.NDCG(k=3, ties="docid").on(data, threads=1)
+    bound = er.measures.NDCG(k=3, ties="docid").on(data, threads=1)
     weights = np.array([0.0, 1.0, 0.0, 3.0])
     other = replace(bound, weights=weights)
     values = bound.values(scores)
-    assert other.mean(scores) == (values[1] + 3 * values[3]) / 4 == xr.NDCG(k=3, ties="docid").on(data, weights).mean(scores)
+    assert other.mean(scores) == (values[1] + 3 * values[3]) / 4 == er.measures.NDCG(k=3, ties="docid").on(data, weights).mean(scores)
     assert other.kernel is bound.kernel
-    assert other.tie_key is bound.tie_key is xr.RR(ties="docid").on(replace(data, y=data.y + 1)).tie_key
+    assert other.tie_key is bound.tie_key is er.measures.RR(ties="docid").on(replace(data, y=data.y + 1)).tie_key
 
 
 def test_ids_rank_tied_documents_from_last_to_first():
-    data = xr.RankingData.from_arrays(None, [0, 1, 0], group=[3], docid=["b", "c", "a"])
+    data = er.RankingData.from_arrays(None, [0, 1, 0], group=[3], docid=["b", "c", "a"])
     assert data.docid.places_from_last.tolist() == [-1.0, -2.0, 0.0]
-    assert xr.RR(ties="docid").on(data).mean(np.zeros(3)) == 1.0
-    with pytest.raises(xr.IncompatibleError, match="needs document ids"):
-        xr.RR(ties="docid").on(replace(data, docid=None))
+    assert er.measures.RR(ties="docid").on(data).mean(np.zeros(3)) == 1.0
+    with pytest.raises(er.errors.IncompatibleError, match="needs document ids"):
+        er.measures.RR(ties="docid").on(replace(data, docid=None))
 
 
 def test_the_most_is_known_where_every_query_has_a_best_ranking_of_1():
-    data = xr.RankingData.from_arrays(None, [0, 1, 2, 0, 0], group=[3, 2])
-    assert xr.NDCG(empty="skip").over(data).most == 1.0
-    assert xr.NDCG().over(data).most == 0.5
-    assert xr.DCG().over(data).most == np.inf
+    data = er.RankingData.from_arrays(None, [0, 1, 2, 0, 0], group=[3, 2])
+    assert er.measures.NDCG(empty="skip").over(data).most == 1.0
+    assert er.measures.NDCG().over(data).most == 0.5
+    assert er.measures.DCG().over(data).most == np.inf
 
 
 def test_a_score_that_is_no_number_names_the_row_as_it_was_given():
-    data = xr.RankingData.from_arrays(None, [0, 1, 2], qid=[1, 2, 1])
-    with pytest.raises(xr.DataError, match="score of row 2 is nan"):
-        xr.NDCG().on(data).mean(np.array([0.0, np.nan, 0.0]))
+    data = er.RankingData.from_arrays(None, [0, 1, 2], qid=[1, 2, 1])
+    with pytest.raises(er.errors.DataError, match="score of row 2 is nan"):
+        er.measures.NDCG().on(data).mean(np.array([0.0, np.nan, 0.0]))
 
 
 def test_weights_near_the_largest_number_do_not_overflow():
@@ -121,8 +120,8 @@ def test_weights_near_the_largest_number_do_not_overflow():
 
 def test_means_of_any_number_of_rows_are_those_of_each():
     rng = np.random.default_rng(0)
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 3, 12), group=[4, 3, 5], query_weight=[1.0, 2.0, 0.5])
-    bound = xr.NDCG(k=3, ties="pessimistic").on(data)
+    data = er.RankingData.from_arrays(None, rng.integers(0, 3, 12), group=[4, 3, 5], query_weight=[1.0, 2.0, 0.5])
+    bound = er.measures.NDCG(k=3, ties="pessimistic").on(data)
     for rows in (2, 3, 2, 1, 3):
         scores = rng.integers(0, 4, (rows, 12)).astype(float)
         assert bound.means(scores).tolist() == [bound.mean(each) for each in scores]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.measures.families import Positional
 from exactrank.measures.parse import known_measures
 from tests.reference import measures as reference
@@ -16,8 +16,8 @@ from tests.strategies import GRADES, MEASURES, queries
 
 
 def per_query(measure, y, s, qid, threads=1, docid=None):
-    data = xr.RankingData.from_arrays(None, y, qid=qid, docid=docid)
-    return dict(zip(data.qid.tolist(), xr.evaluate(measure, data, s, threads=threads).per_query[0], strict=True))
+    data = er.RankingData.from_arrays(None, y, qid=qid, docid=docid)
+    return dict(zip(data.qid.tolist(), er.evaluate(measure, data, s, threads=threads).per_query[0], strict=True))
 
 
 @settings(max_examples=600)
@@ -45,13 +45,13 @@ def test_swap_deltas_equal_brute_force(measure, y):
 
 @given(measure=MEASURES)
 def test_repr_and_str_parse_back(measure):
-    assert xr.parse_measure(repr(measure)) == measure
-    assert xr.parse_measure(str(measure)) == measure
+    assert er.parse_measure(repr(measure)) == measure
+    assert er.parse_measure(str(measure)) == measure
 
 
 @given(y=st.lists(GRADES, min_size=1, max_size=40), k=st.integers(1, 50), gain=st.sampled_from(["exp2", "linear"]))
 def test_ideal_order_is_worth_one(y, k, gain):
-    measure = xr.NDCG(k=k, gain=gain, empty=1)
+    measure = er.measures.NDCG(k=k, gain=gain, empty=1)
     assert per_query(measure, y, y, [0] * len(y))[0] == pytest.approx(1, abs=1e-15)
 
 
@@ -87,52 +87,52 @@ def test_order_of_queries_does_not_matter(rows, measure, seed):
 def test_docid_ties_are_descending_and_single_precision():
     y, qid, docid = [0, 1, 2], [1, 1, 1], ["a", "c", "b"]
     ranked = [0.5, 0.5 + 1e-12, 0.5]
-    measure = xr.RR(rel=2, ties="docid")
+    measure = er.measures.RR(rel=2, ties="docid")
     assert per_query(measure, y, ranked, qid, docid=docid)[1] == 1 / 2
-    with pytest.raises(xr.IncompatibleError, match="document ids"):
+    with pytest.raises(er.errors.IncompatibleError, match="document ids"):
         per_query(measure, y, ranked, qid)
 
 
 def test_ids_are_sorted_once(monkeypatch):
-    data = xr.RankingData.from_arrays(None, [0, 1, 1], qid=[1, 1, 1], docid=["b", "a", "c"])
-    measure = xr.RR(ties="docid")
-    first = xr.evaluate(measure, data, [0.0, 0.0, 0.0]).means
+    data = er.RankingData.from_arrays(None, [0, 1, 1], qid=[1, 1, 1], docid=["b", "a", "c"])
+    measure = er.measures.RR(ties="docid")
+    first = er.evaluate(measure, data, [0.0, 0.0, 0.0]).means
     monkeypatch.setattr("exactrank.data.formats.text_column.TextColumn.encoded", None)
-    assert xr.evaluate(measure, data, [0.0, 0.0, 0.0]).means == first == {str(measure): 1.0}
+    assert er.evaluate(measure, data, [0.0, 0.0, 0.0]).means == first == {str(measure): 1.0}
 
 
 def test_huge_grades_have_no_cap():
-    data = xr.RankingData.from_arrays(None, [40, 1000, 5000, 4999], qid=[1] * 4)
-    assert xr.evaluate("nDCG@2", data, [1.0, 2.0, 3.0, 4.0]).means["nDCG@2"] == pytest.approx(
+    data = er.RankingData.from_arrays(None, [40, 1000, 5000, 4999], qid=[1] * 4)
+    assert er.evaluate("nDCG@2", data, [1.0, 2.0, 3.0, 4.0]).means["nDCG@2"] == pytest.approx(
         (0.5 + 1 / math.log2(3)) / (1 + 0.5 / math.log2(3))
     )
-    assert xr.evaluate("nDCG@2", data, [1.0, 2.0, 4.0, 3.0]).means["nDCG@2"] == 1
+    assert er.evaluate("nDCG@2", data, [1.0, 2.0, 4.0, 3.0]).means["nDCG@2"] == 1
 
 
 def test_overflow_is_explained_where_it_cannot_be_avoided():
-    data = xr.RankingData.from_arrays(None, [2000, 0], qid=[1, 1])
-    with pytest.raises(xr.DataError, match="gain of grade 2000 overflows; use gain='linear'"):
-        xr.evaluate("DCG", data, [1.0, 0.0])
-    assert xr.evaluate("nDCG@99999999999999", data, [1.0, 0.0]).means == {"nDCG@99999999999999": 1.0}
+    data = er.RankingData.from_arrays(None, [2000, 0], qid=[1, 1])
+    with pytest.raises(er.errors.DataError, match="gain of grade 2000 overflows; use gain='linear'"):
+        er.evaluate("DCG", data, [1.0, 0.0])
+    assert er.evaluate("nDCG@99999999999999", data, [1.0, 0.0]).means == {"nDCG@99999999999999": 1.0}
 
 
 @pytest.mark.filterwarnings("error")
 def test_nothing_but_skipped_queries_has_no_mean():
-    data = xr.RankingData.from_arrays(None, [0, 0], qid=[1, 2])
-    result = xr.evaluate("RR(empty='skip')", data, [1.0, 0.0])["RR(empty='skip')"]
+    data = er.RankingData.from_arrays(None, [0, 0], qid=[1, 2])
+    result = er.evaluate("RR(empty='skip')", data, [1.0, 0.0])["RR(empty='skip')"]
     assert math.isnan(result.mean)
     assert all(map(math.isnan, result.interval))
 
 
 def test_infinitely_bad_is_not_retrieved():
-    data = xr.RankingData.from_arrays(None, [1, 1, 0], qid=[1] * 3)
-    values = xr.evaluate(["P@3", "R@3", "AP"], data, [-np.inf, 1.0, 0.0]).means
+    data = er.RankingData.from_arrays(None, [1, 1, 0], qid=[1] * 3)
+    values = er.evaluate(["P@3", "R@3", "AP"], data, [-np.inf, 1.0, 0.0]).means
     assert values == pytest.approx({"P@3": 1 / 3, "R@3": 1 / 2, "AP": 1 / 2})
 
 
 def test_weighted_mean_and_skipped_queries():
-    data = xr.RankingData.from_arrays(None, [1, 0, 0, 1, 0], qid=[1, 1, 2, 3, 3], query_weight=[1.0, 5.0, 3.0])
-    result = xr.evaluate("RR(empty='skip')", data, [2.0, 1.0, 1.0, 1.0, 2.0])["RR(empty='skip')"]
+    data = er.RankingData.from_arrays(None, [1, 0, 0, 1, 0], qid=[1, 1, 2, 3, 3], query_weight=[1.0, 5.0, 3.0])
+    result = er.evaluate("RR(empty='skip')", data, [2.0, 1.0, 1.0, 1.0, 2.0])["RR(empty='skip')"]
     assert result.mean == (1 * 1 + 3 * 0.5) / 4
     assert np.isnan(result.values[1])
 
@@ -140,11 +140,11 @@ def test_weighted_mean_and_skipped_queries():
 def test_intervals_cover_the_mean_and_repeat():
     rng = np.random.default_rng(1)
     qid = np.repeat(np.arange(200), 10)
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 3, 2000), qid=qid)
+    data = er.RankingData.from_arrays(None, rng.integers(0, 3, 2000), qid=qid)
     scores = rng.normal(size=2000)
-    one, two = (xr.evaluate(["nDCG@5", "AP"], data, scores, seed=3).intervals for _ in range(2))
+    one, two = (er.evaluate(["nDCG@5", "AP"], data, scores, seed=3).intervals for _ in range(2))
     assert one == two
-    evaluation = xr.evaluate("nDCG@5", data, scores)
+    evaluation = er.evaluate("nDCG@5", data, scores)
     low, high = evaluation["nDCG@5"].interval
     error = evaluation.per_query[0].std(ddof=1) / math.sqrt(200)
     assert high - low == pytest.approx(2 * 1.96 * error, rel=0.1)
@@ -156,10 +156,10 @@ def test_intervals_are_weighted():
     y, scores = rng.integers(0, 2, 600), rng.normal(size=600)
     qid = np.repeat(np.arange(60), 10)
     weight = np.repeat([1.0, 0.0], [40, 20])  # the last queries count for nothing
-    low, high = xr.evaluate("AP", xr.RankingData.from_arrays(None, y, qid=qid, query_weight=weight), scores)["AP"].interval
-    alone = xr.evaluate("AP", xr.RankingData.from_arrays(None, y[:400], qid=qid[:400]), scores[:400])["AP"].interval
+    low, high = er.evaluate("AP", er.RankingData.from_arrays(None, y, qid=qid, query_weight=weight), scores)["AP"].interval
+    alone = er.evaluate("AP", er.RankingData.from_arrays(None, y[:400], qid=qid[:400]), scores[:400])["AP"].interval
     assert (low, high) == pytest.approx(alone, abs=0.02)
-    whole = xr.evaluate("AP", xr.RankingData.from_arrays(None, y, qid=qid), scores)["AP"].interval
+    whole = er.evaluate("AP", er.RankingData.from_arrays(None, y, qid=qid), scores)["AP"].interval
     assert (low, high) != pytest.approx(whole, abs=1e-6)
 
 
@@ -202,44 +202,44 @@ def test_intervals_are_weighted():
     ],
 )
 def test_bad_measures_are_explained(text, said):
-    with pytest.raises(xr.MeasureError, match=said):
-        xr.parse_measure(text)
+    with pytest.raises(er.errors.MeasureError, match=said):
+        er.parse_measure(text)
 
 
 def test_words_need_no_quotes():
-    assert xr.parse_measure("nDCG(gain=linear)@10") == xr.parse_measure("nDCG(gain='linear')@10") == xr.NDCG(gain="linear", k=10)
-    assert xr.parse_measure("nDCG(dcg=exp-log2)") == xr.NDCG()
-    assert xr.parse_measure("AP(empty=skip, ties=expected)") == xr.AP(empty="skip", ties="expected")
+    assert er.parse_measure("nDCG(gain=linear)@10") == er.parse_measure("nDCG(gain='linear')@10") == er.measures.NDCG(gain="linear", k=10)
+    assert er.parse_measure("nDCG(dcg=exp-log2)") == er.measures.NDCG()
+    assert er.parse_measure("AP(empty=skip, ties=expected)") == er.measures.AP(empty="skip", ties="expected")
 
 
 def test_names_of_trec_eval_are_its_measures_and_nothing_else_is():
     """Letter by letter; in any other case, or with @k or settings, names are ours."""
     for theirs, ours in {"ndcg_cut_10": "nDCG@10", "ndcg_cut.10": "nDCG@10", "ndcg": "nDCG", "P_5": "P@5", "map_cut_7": "AP@7"}.items():
-        assert xr.parse_measure(theirs) == xr.parse_measure(theirs, "trec_eval") == xr.parse_measure(ours, "trec_eval")
-        assert repr(xr.parse_measure(theirs)).count("ties='docid'") == 1
-    assert xr.parse_measure("NDCG") == xr.parse_measure("nDCG") == xr.NDCG()
-    assert xr.parse_measure("ndcg@10") == xr.NDCG(k=10)
-    assert xr.parse_measure("map(rel=2)") == xr.AP(rel=2)
-    assert xr.parse_measure("map", "xgboost") == xr.parse_measure("AP", "xgboost")  # which has a map of its own
-    with pytest.raises(xr.MeasureError, match=r"'P_5' is a measure of trec_eval, not of lightgbm; leave the preset out"):
-        xr.parse_measure("P_5", "lightgbm")
-    with pytest.raises(xr.MeasureError, match="cutoff k must be a whole number of at least 1, got 0"):
-        xr.parse_measure("ndcg_cut_0")
-    with pytest.raises(xr.MeasureError, match="there is no measure 'ndcg_cut'"):
-        xr.parse_measure("ndcg_cut")
-    data = xr.RankingData.from_arrays(None, [1, 0], group=[2])
-    with pytest.raises(xr.IncompatibleError, match=r"as in trec_eval's names such as ndcg\) needs document ids.*or write nDCG"):
-        xr.evaluate("ndcg", data, [1, 2])
+        assert er.parse_measure(theirs) == er.parse_measure(theirs, "trec_eval") == er.parse_measure(ours, "trec_eval")
+        assert repr(er.parse_measure(theirs)).count("ties='docid'") == 1
+    assert er.parse_measure("NDCG") == er.parse_measure("nDCG") == er.measures.NDCG()
+    assert er.parse_measure("ndcg@10") == er.measures.NDCG(k=10)
+    assert er.parse_measure("map(rel=2)") == er.measures.AP(rel=2)
+    assert er.parse_measure("map", "xgboost") == er.parse_measure("AP", "xgboost")  # which has a map of its own
+    with pytest.raises(er.errors.MeasureError, match=r"'P_5' is a measure of trec_eval, not of lightgbm; leave the preset out"):
+        er.parse_measure("P_5", "lightgbm")
+    with pytest.raises(er.errors.MeasureError, match="cutoff k must be a whole number of at least 1, got 0"):
+        er.parse_measure("ndcg_cut_0")
+    with pytest.raises(er.errors.MeasureError, match="there is no measure 'ndcg_cut'"):
+        er.parse_measure("ndcg_cut")
+    data = er.RankingData.from_arrays(None, [1, 0], group=[2])
+    with pytest.raises(er.errors.IncompatibleError, match=r"as in trec_eval's names such as ndcg\) needs document ids.*or write nDCG"):
+        er.evaluate("ndcg", data, [1, 2])
 
 
 def test_notation_of_ir_measures():
-    assert xr.parse_measure("nDCG(dcg='exp-log2')@10") == xr.NDCG(k=10)
-    assert xr.parse_measure("nDCG(dcg='log2')@10") == xr.NDCG(k=10, gain="linear")
-    assert xr.parse_measure("nDCG(gains={0: 0, 1: 3, 2: 9})@5") == xr.NDCG(k=5, gain={0: 0, 1: 3, 2: 9})
-    assert xr.parse_measure("MAP(rel=2)") == xr.AP(rel=2)
-    assert xr.parse_measure("wta") == xr.Success(k=1)
-    assert xr.parse_measure("auc") == xr.PairwiseCorrect(rel=1)
-    assert xr.parse_measure("Precision@5") == xr.Precision(k=5)
+    assert er.parse_measure("nDCG(dcg='exp-log2')@10") == er.measures.NDCG(k=10)
+    assert er.parse_measure("nDCG(dcg='log2')@10") == er.measures.NDCG(k=10, gain="linear")
+    assert er.parse_measure("nDCG(gains={0: 0, 1: 3, 2: 9})@5") == er.measures.NDCG(k=5, gain={0: 0, 1: 3, 2: 9})
+    assert er.parse_measure("MAP(rel=2)") == er.measures.AP(rel=2)
+    assert er.parse_measure("wta") == er.measures.Success(k=1)
+    assert er.parse_measure("auc") == er.measures.PairwiseCorrect(rel=1)
+    assert er.parse_measure("Precision@5") == er.measures.Precision(k=5)
     assert known_measures() == [
         "AP",
         "Bpref",
@@ -259,22 +259,22 @@ def test_notation_of_ir_measures():
 
 @pytest.mark.parametrize("scores", [[1.0, np.nan, 0.0], [1.0, np.inf, 0.0]])
 def test_bad_score_names_the_callers_row(scores):
-    data = xr.RankingData.from_arrays(None, [1, 0, 1], qid=[2, 1, 2])
-    with pytest.raises(xr.DataError, match="score of row 1 is"):
-        xr.evaluate("AP", data, scores)
+    data = er.RankingData.from_arrays(None, [1, 0, 1], qid=[2, 1, 2])
+    with pytest.raises(er.errors.DataError, match="score of row 1 is"):
+        er.evaluate("AP", data, scores)
 
 
 def test_wrong_number_of_scores():
-    data = xr.RankingData.from_arrays(None, [1, 0, 1], qid=[2, 1, 2])
-    with pytest.raises(xr.DataError, match=r"shape \(2,\) for 3 documents"):
-        xr.evaluate("AP", data, [1.0, 2.0])
+    data = er.RankingData.from_arrays(None, [1, 0, 1], qid=[2, 1, 2])
+    with pytest.raises(er.errors.DataError, match=r"shape \(2,\) for 3 documents"):
+        er.evaluate("AP", data, [1.0, 2.0])
 
 
 @pytest.mark.parametrize("measures", [None, 3, [], [3]])
 def test_things_that_are_no_measures(measures):
-    data = xr.RankingData.from_arrays(None, [1, 0, 1], qid=[2, 1, 2])
-    with pytest.raises(xr.MeasureError, match="measure"):
-        xr.evaluate(measures, data, [1.0, 2.0, 3.0])
+    data = er.RankingData.from_arrays(None, [1, 0, 1], qid=[2, 1, 2])
+    with pytest.raises(er.errors.MeasureError, match="measure"):
+        er.evaluate(measures, data, [1.0, 2.0, 3.0])
 
 
 def test_a_new_measure_needs_only_usefulness_and_discounts():
@@ -290,16 +290,16 @@ def test_a_new_measure_needs_only_usefulness_and_discounts():
             return np.full(self.length or n, 0.5)
 
     try:
-        data = xr.RankingData.from_arrays(None, [4, 0, 9], qid=[1, 1, 1])
-        assert xr.evaluate("ripeness@2", data, [3.0, 2.0, 1.0]).means == {"ripeness@2": 1.0}
-        with pytest.raises(xr.MeasureError, match=r"Ripeness\.discounts must give 2 finite numbers, got shape \(1,\)"):
-            xr.evaluate("Ripeness(length=1)@2", data, [3.0, 2.0, 1.0])
+        data = er.RankingData.from_arrays(None, [4, 0, 9], qid=[1, 1, 1])
+        assert er.evaluate("ripeness@2", data, [3.0, 2.0, 1.0]).means == {"ripeness@2": 1.0}
+        with pytest.raises(er.errors.MeasureError, match=r"Ripeness\.discounts must give 2 finite numbers, got shape \(1,\)"):
+            er.evaluate("Ripeness(length=1)@2", data, [3.0, 2.0, 1.0])
     finally:
-        del xr.Measure.registry.own["ripeness"]
+        del er.Measure.registry.own["ripeness"]
 
 
 def test_err_refuses_grades_beyond_its_scale():
-    data = xr.RankingData.from_arrays(None, [7, 0], qid=[2, 1])
-    with pytest.raises(xr.DataError, match=r"ERR\(max_grade=7\)"):
-        xr.evaluate("ERR", data, [1.0, 2.0])
-    assert xr.evaluate("ERR(max_grade=7)", data, [1.0, 2.0])["ERR(max_grade=7)"].values[0] == 127 / 128
+    data = er.RankingData.from_arrays(None, [7, 0], qid=[2, 1])
+    with pytest.raises(er.errors.DataError, match=r"ERR\(max_grade=7\)"):
+        er.evaluate("ERR", data, [1.0, 2.0])
+    assert er.evaluate("ERR(max_grade=7)", data, [1.0, 2.0])["ERR(max_grade=7)"].values[0] == 127 / 128

@@ -11,10 +11,10 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import exactrank as xr
+import exactrank as er
 from exactrank.models.estimators.adapter import fit_to_queries, is_estimator, writing
 
-DATA = xr.RankingData.from_arrays(np.arange(10.0).reshape(5, 2), [0, 1, 0, 1, 2], group=[2, 3])
+DATA = er.RankingData.from_arrays(np.arange(10.0).reshape(5, 2), [0, 1, 0, 1, 2], group=[2, 3])
 WEIGHED = replace(DATA, query_weight=np.array([1.0, 3.0]))
 NUMBERS = [0, 0, 1, 1, 1]
 
@@ -83,14 +83,14 @@ def test_queries_weights_and_categories_go_in_the_way_of_the_library():
     kinds = replace(DATA, levels={DATA.feature_names[1]: tuple("abcdefghij")})
     assert given(Grouped(), kinds)["categorical_feature"] == [1]
     for other in (Numbered(), Named(), make_pipeline(StandardScaler(), LinearRegression())):
-        with pytest.raises(xr.DataError, match="takes numbers alone here"):
+        with pytest.raises(er.errors.DataError, match="takes numbers alone here"):
             fit_to_queries(other, kinds)
 
 
 def test_weights_of_documents_are_those_times_that_of_their_query():
     both = replace(WEIGHED, sample_weight=np.array([1.0, 2.0, 1.0, 2.0, 3.0]))
     assert given(Grouped(), both)["sample_weight"] == given(Named(), both)["sample_weight"] == [1, 2, 3, 6, 9]
-    with pytest.raises(xr.DataError, match="Numbered takes weights of queries only"):
+    with pytest.raises(er.errors.DataError, match="Numbered takes weights of queries only"):
         given(Numbered(), both)
 
 
@@ -99,8 +99,8 @@ def test_equal_weights_say_nothing():
 
 
 def test_pairs_are_refused():
-    pairs = xr.Preferences(np.array([1]), np.array([0]), np.array([1.0]))
-    with pytest.raises(xr.DataError, match="learns from grades alone, and the data has 1 pairs"):
+    pairs = er.pairs.Preferences(np.array([1]), np.array([0]), np.array([1.0]))
+    with pytest.raises(er.errors.DataError, match="learns from grades alone, and the data has 1 pairs"):
         given(Grouped(), replace(DATA, preferences=pairs))
 
 

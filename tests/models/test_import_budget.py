@@ -11,12 +11,12 @@ import zlib
 import numpy as np
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank.models.formats.content import ALWAYS, COSTS, PER_BYTE, Budget
 
 PROGRAM = """
 import resource, sys
-import exactrank as xr
+import exactrank as er
 from exactrank.loading import load
 if sys.argv[1].endswith("onnx"):
     import onnx
@@ -26,7 +26,7 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (1 << 30),) * 2)
 resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 try:
     load(sys.argv[1])
-except xr.DataError as error:
+except er.errors.DataError as error:
     print(error)
 else:
     print("read")
@@ -60,7 +60,7 @@ def ubjson_of_nothing(size):
 def packed(size):
     """An ONNX graph with a model that unpacks to ``size`` blanks."""
     onnx = pytest.importorskip("onnx", reason="onnx is not installed")
-    file = onnx.load_from_string(xr.export(xr.Linear(np.ones(2)), "onnx").content)
+    file = onnx.load_from_string(er.export(er.models.Linear(np.ones(2)), "onnx").content)
     next(entry for entry in file.metadata_props if entry.key == "model").value = base64.b64encode(zlib.compress(bytes(size))).decode()
     return file.SerializeToString()
 
@@ -117,16 +117,16 @@ def test_files_that_ask_for_more_than_they_hold(name, tmp_path):
 def test_many_features_and_few_trees_are_read(tmp_path):
     """Features that no tree uses are no reason to refuse a model."""
     (tmp_path / "m.json").write_bytes(xgboost_file(5000))
-    assert xr.load(tmp_path / "m.json").scorer.n_features == 5000
+    assert er.load(tmp_path / "m.json").scorer.n_features == 5000
     (tmp_path / "m.txt").write_bytes(ranklib_tree(5000))
-    assert xr.load(tmp_path / "m.txt").scorer.n_features == 5000
+    assert er.load(tmp_path / "m.txt").scorer.n_features == 5000
 
 
 def test_the_caller_may_say_how_many_features_there_are(tmp_path):
     (tmp_path / "m.txt").write_bytes(b"## Coordinate Ascent\n1:0.5 2000000:1\n")
-    with pytest.raises(xr.DataError, match="feature 2000000 asks for 2,000,000 features"):
-        xr.load(tmp_path / "m.txt")
-    assert xr.load(tmp_path / "m.txt", n_features=2_000_000).scorer.n_features == 2_000_000
+    with pytest.raises(er.errors.DataError, match="feature 2000000 asks for 2,000,000 features"):
+        er.load(tmp_path / "m.txt")
+    assert er.load(tmp_path / "m.txt", n_features=2_000_000).scorer.n_features == 2_000_000
 
 
 @pytest.mark.parametrize("size", [0, ALWAYS // PER_BYTE, 10 * ALWAYS // PER_BYTE])
@@ -135,6 +135,6 @@ def test_a_budget_grows_with_the_file(size, kind):
     budget, most = Budget(size, max(ALWAYS, PER_BYTE * size)), max(ALWAYS, PER_BYTE * size) // COSTS[kind]
     budget.spend(kind, most - 1, "here")
     budget.spend(kind, 1, "here")
-    with pytest.raises(xr.DataError, match=f"here asks for 1 {kind}, too many for a file of {size:,} bytes; mend it"):
+    with pytest.raises(er.errors.DataError, match=f"here asks for 1 {kind}, too many for a file of {size:,} bytes; mend it"):
         budget.spend(kind, 1, "here", "mend it")
     Budget().spend(kind, 10**12, "an object of this process")

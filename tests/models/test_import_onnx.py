@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.errors import DataError
 from tests.models.targets.test_export import scorers
 from tests.models.targets.test_export_onnx import FORMS, adversarial
@@ -23,23 +23,23 @@ def path(tmp_path_factory):
 
 def loaded(path, content):
     path.write_bytes(content)
-    return xr.load(path)
+    return er.load(path)
 
 
 @pytest.mark.parametrize(("ml_opset", "numbers"), FORMS)
 def test_what_is_read_is_the_model(path, ml_opset, numbers):
     for scorer in scorers(0):
-        model = xr.Model(scorer, "nDCG@5")
-        content = xr.export(model, "onnx", ml_opset=ml_opset, numbers=numbers).content
+        model = er.Model(scorer, "nDCG@5")
+        content = er.export(model, "onnx", ml_opset=ml_opset, numbers=numbers).content
         again, rows = loaded(path, content), adversarial(scorer, 0)
         assert again.to_bytes() == model.to_bytes()
         np.testing.assert_array_equal(again.scorer.score(rows), scorer.score(rows))
-        assert xr.export(again, "onnx", ml_opset=ml_opset, numbers=numbers).content == content
+        assert er.export(again, "onnx", ml_opset=ml_opset, numbers=numbers).content == content
 
 
 def edited(change):
     """The export of a linear model after ``change(file, metadata)``."""
-    file = onnx.load_from_string(xr.export(scorers(0)[0], "onnx").content)
+    file = onnx.load_from_string(er.export(scorers(0)[0], "onnx").content)
     change(file, {entry.key: entry for entry in file.metadata_props})
     return file.SerializeToString()
 
@@ -81,4 +81,4 @@ def test_whatever_the_bytes(path, data):
         scorer.score(np.zeros((2, scorer.n_features), np.float32))
 
 
-EXPORTS = [xr.export(scorer, "onnx").content for scorer in scorers(1)]
+EXPORTS = [er.export(scorer, "onnx").content for scorer in scorers(1)]

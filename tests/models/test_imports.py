@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank.cli import app
 from exactrank.models.formats.content import Budget, Content
 from exactrank.models.formats.ubjson import parsed
@@ -56,10 +56,10 @@ def rounding(scorer):
 @pytest.mark.parametrize("source", RECORDED)
 def test_scores_are_those_that_the_library_gave(source, tmp_path):
     (tmp_path / "m").write_text(RECORDED[source]["model"])
-    model, X = xr.load(tmp_path / "m"), np.array(RECORDED[source]["X"], np.float32)
+    model, X = er.load(tmp_path / "m"), np.array(RECORDED[source]["X"], np.float32)
     assert np.abs(model.predict(X) - np.array(RECORDED[source]["scores"])).max() <= rounding(model.scorer)
     model.save(tmp_path / "saved.json")
-    assert xr.load(tmp_path / "saved.json").predict(X).tobytes() == model.predict(X).tobytes()
+    assert er.load(tmp_path / "saved.json").predict(X).tobytes() == model.predict(X).tobytes()
 
 
 XGBOOST = st.fixed_dictionaries(
@@ -89,8 +89,8 @@ def test_xgboost_routes_the_same_and_scores_within_its_rounding(given, seed, tmp
     models = []
     for name in ("m.json", "m.ubj"):
         booster.save_model(folder / name)
-        models.append(xr.load(folder / name))
-    models.append(xr.from_estimator(booster))
+        models.append(er.load(folder / name))
+    models.append(er.from_estimator(booster))
     X = hard_rows(models[0].scorer, seed)
     assert len({model.predict(X).tobytes() for model in models}) == 1
     scorer, rows = models[0].scorer, xgb.DMatrix(X)
@@ -109,7 +109,7 @@ def test_xgboost_routes_the_same_and_scores_within_its_rounding(given, seed, tmp
 def test_xgboost_names_cover_and_gains_are_kept():
     X = drawn()[0]
     booster = boosted({"booster": "gbtree", "objective": "rank:ndcg"}, feature_names=["a", "b", "c"])
-    model = xr.from_estimator(booster)
+    model = er.from_estimator(booster)
     assert model.scorer.feature_names == ("a", "b", "c")
     gains = booster.get_score(importance_type="total_gain")
     np.testing.assert_allclose(model.scorer.importance("gain"), [gains.get(name, 0.0) for name in "abc"], rtol=1e-5)
@@ -121,7 +121,7 @@ def test_xgboost_ranker_has_the_trees_that_its_predict_uses():
     X, y, qid = drawn()
     ranker = xgb.XGBRanker(n_estimators=40, early_stopping_rounds=2, n_jobs=1, objective="rank:ndcg", learning_rate=1.0)
     ranker.fit(X, y, qid=qid, eval_set=[(X[::-1], y)], eval_qid=[qid], verbose=False)
-    model, whole = xr.from_estimator(ranker), xr.from_estimator(ranker.get_booster())
+    model, whole = er.from_estimator(ranker), er.from_estimator(ranker.get_booster())
     assert model.scorer.n_trees == ranker.best_iteration + 1 < whole.scorer.n_trees
     assert np.abs(model.predict(X) - ranker.predict(X)).max() <= rounding(model.scorer)
     assert np.abs(whole.predict(X) - ranker.get_booster().predict(xgb.DMatrix(X))).max() <= rounding(whole.scorer)
@@ -131,7 +131,7 @@ def test_xgboost_linear_is_linear(tmp_path):
     booster = boosted({"booster": "gblinear", "objective": "rank:pairwise"})
     X = drawn()[0]
     booster.save_model(tmp_path / "m.json")
-    model = xr.load(tmp_path / "m.json")
+    model = er.load(tmp_path / "m.json")
     away = model.predict(X) - booster.predict(xgb.DMatrix(X), output_margin=True)
     assert model.scorer.kind == "linear"
     assert np.ptp(away) < 1e-5
@@ -185,18 +185,18 @@ TREE = ("learner", "gradient_booster", "model", "trees", 1)
 def test_damaged_xgboost_models_are_refused_with_the_place(path, value, said, tmp_path):
     file = tmp_path / "m.json"
     file.write_text(json.dumps(changed(xgboost_record(), path, value)))
-    with pytest.raises(xr.DataError, match=rf"m\.json: .*{said}"):
-        xr.load(file)
+    with pytest.raises(er.errors.DataError, match=rf"m\.json: .*{said}"):
+        er.load(file)
 
 
 def test_xgboost_categories_and_classes_are_refused():
     X, y, _ = drawn(holes=False)
     X = np.column_stack([X[:, 0], X[:, 1] + 2])
     data = xgb.DMatrix(X, y, feature_types=["q", "c"], enable_categorical=True)
-    with pytest.raises(xr.DataError, match="splits on categories; encode them"):
-        xr.from_estimator(xgb.train({"max_cat_to_onehot": 1, "nthread": 1}, data, 3))
-    with pytest.raises(xr.DataError, match="gives 4 scores per row"):
-        xr.from_estimator(xgb.train({"objective": "multi:softprob", "num_class": 4, "nthread": 1}, xgb.DMatrix(X, y), 2))
+    with pytest.raises(er.errors.DataError, match="splits on categories; encode them"):
+        er.from_estimator(xgb.train({"max_cat_to_onehot": 1, "nthread": 1}, data, 3))
+    with pytest.raises(er.errors.DataError, match="gives 4 scores per row"):
+        er.from_estimator(xgb.train({"objective": "multi:softprob", "num_class": 4, "nthread": 1}, xgb.DMatrix(X, y), 2))
 
 
 VALUES = st.recursive(
@@ -252,7 +252,7 @@ def test_damaged_ubjson_is_refused_or_read(data):
     try:
         model = Content(bytes(whole), "here")
         parsed(model.data, model.budget)
-    except xr.DataError:
+    except er.errors.DataError:
         pass
 
 
@@ -277,8 +277,8 @@ def boosted_ubj():
 )
 def test_wild_ubjson_is_refused(data, said, tmp_path):
     (tmp_path / "m.ubj").write_bytes(data)
-    with pytest.raises(xr.DataError, match=rf"m\.ubj: .*({said})"):
-        xr.load(tmp_path / "m.ubj")
+    with pytest.raises(er.errors.DataError, match=rf"m\.ubj: .*({said})"):
+        er.load(tmp_path / "m.ubj")
 
 
 # CatBoost
@@ -299,12 +299,12 @@ def cat(seed=0, holes=True, **more):
 def test_catboost_routes_and_scores_the_same(policy, more, seed, tmp_path):
     theirs = cat(seed, grow_policy=policy, **more)
     theirs.save_model(str(tmp_path / "m.json"), format="json")
-    model = xr.load(tmp_path / "m.json")
+    model = er.load(tmp_path / "m.json")
     X = hard_rows(model.scorer, seed, holes=False)
     X[::5, 2] = np.nan  # of the feature that had holes; others with holes CatBoost refuses
     scores = theirs.predict(X)
     assert np.abs(model.predict(X) - scores).max() <= 2.0**-50 * max(1, np.abs(scores).max()) * model.scorer.n_trees
-    assert model.predict(X).tobytes() == xr.from_estimator(theirs).predict(X).tobytes()
+    assert model.predict(X).tobytes() == er.from_estimator(theirs).predict(X).tobytes()
     if policy == "SymmetricTree":
         values = [np.array(tree["leaf_values"]) for tree in json.loads((tmp_path / "m.json").read_text())["oblivious_trees"]]
         alone = [tree.score(X) for tree in model.scorer.single_trees()]
@@ -340,8 +340,8 @@ def catboost_record(symmetric=True):
 def test_damaged_catboost_models_are_refused_with_the_place(symmetric, path, value, said, tmp_path):
     file = tmp_path / "m.json"
     file.write_text(json.dumps(changed(catboost_record(symmetric), path, value)))
-    with pytest.raises(xr.DataError, match=said):
-        xr.load(file)
+    with pytest.raises(er.errors.DataError, match=said):
+        er.load(file)
 
 
 def test_catboost_categories_are_refused(tmp_path):
@@ -350,8 +350,8 @@ def test_catboost_categories_are_refused(tmp_path):
     rows = [[float(row[0]), f"kind {row[1]:g}"] for row in X]
     model = catboost.CatBoostRegressor(iterations=2, depth=2, verbose=0, allow_writing_files=False, thread_count=1)
     model.fit(catboost.Pool(rows, y, cat_features=[1]))
-    with pytest.raises(xr.DataError, match=r"the model has categorical_features; encode them as numbers.*cat_features"):
-        xr.from_estimator(model)
+    with pytest.raises(er.errors.DataError, match=r"the model has categorical_features; encode them as numbers.*cat_features"):
+        er.from_estimator(model)
 
 
 # RankLib
@@ -360,12 +360,12 @@ def test_catboost_categories_are_refused(tmp_path):
 def test_ranklib_models_are_as_wide_as_the_data(tmp_path):
     golden = next(one for source, one in RECORDED.items() if "RankLib" in source)
     (tmp_path / "m.txt").write_text(golden["model"])
-    model, X = xr.load(tmp_path / "m.txt"), np.array(golden["X"], np.float32)
-    wider = xr.load(tmp_path / "m.txt", n_features=6)
+    model, X = er.load(tmp_path / "m.txt"), np.array(golden["X"], np.float32)
+    wider = er.load(tmp_path / "m.txt", n_features=6)
     assert wider.predict(np.column_stack([X, X[:, :2]])).tobytes() == model.predict(X).tobytes()
     assert model.predict(np.where(X == 0, np.nan, X)).tobytes() == model.predict(X).tobytes()  # missing is 0
-    with pytest.raises(xr.DataError, match="uses feature 4 but there are 3"):
-        xr.load(tmp_path / "m.txt", n_features=3)
+    with pytest.raises(er.errors.DataError, match="uses feature 4 but there are 3"):
+        er.load(tmp_path / "m.txt", n_features=3)
 
 
 FOREST = """## {name}
@@ -392,13 +392,13 @@ FOREST = """## {name}
 def test_ranklib_forests_and_weights(tmp_path):
     file, X = tmp_path / "m.txt", np.array([[0, 0.1], [0, np.nextafter(np.float32(0.1), np.float32(1))], [0, np.nan]], np.float32)
     file.write_text(FOREST.format(name="MART").replace("\n", "\r\n"))
-    assert xr.load(file).predict(X).tolist() == [4.5, 2.5, 4.5]
+    assert er.load(file).predict(X).tolist() == [4.5, 2.5, 4.5]
     file.write_text(FOREST.format(name="Random Forests") + FOREST.partition("\n\n")[2])
-    assert xr.load(file).predict(X).tolist() == [4.5, 2.5, 4.5]  # the mean of two ensembles
+    assert er.load(file).predict(X).tolist() == [4.5, 2.5, 4.5]  # the mean of two ensembles
     file.write_text("## Coordinate Ascent\n## Restart = 5\n1:0.25 3:-1.5\n")
-    model = xr.load(file)
+    model = er.load(file)
     assert (model.scorer.weights.tolist(), model.ranker) == ([0.25, 0.0, -1.5], "RankLib Coordinate Ascent")
-    assert xr.load(file, n_features=4).scorer.n_features == 4
+    assert er.load(file, n_features=4).scorer.n_features == 4
 
 
 @pytest.mark.parametrize(
@@ -427,15 +427,15 @@ def test_ranklib_forests_and_weights(tmp_path):
 def test_damaged_ranklib_models_are_refused_with_the_place(old, new, said, tmp_path):
     assert old in FOREST
     (tmp_path / "m.txt").write_text(FOREST.replace(old, new, 1).format(name="MART"))
-    with pytest.raises(xr.DataError, match=rf"m\.txt: .*{said}"):
-        xr.load(tmp_path / "m.txt")
+    with pytest.raises(er.errors.DataError, match=rf"m\.txt: .*{said}"):
+        er.load(tmp_path / "m.txt")
 
 
 @pytest.mark.parametrize("line", ["", "1:0.5 1:0.5", "0:0.5", "1:x", "1:nan", "99999999:1", "one:1"])
 def test_damaged_ranklib_weights_are_refused(line, tmp_path):
     (tmp_path / "m.txt").write_text(f"## Coordinate Ascent\n{line}\n")
-    with pytest.raises(xr.DataError, match=r"m\.txt: "):
-        xr.load(tmp_path / "m.txt")
+    with pytest.raises(er.errors.DataError, match=r"m\.txt: "):
+        er.load(tmp_path / "m.txt")
 
 
 @given(st.integers(0, len(FOREST)), st.integers(0, 9), st.text('<>/splitreouf "=0123456789.', max_size=4))
@@ -446,7 +446,7 @@ def test_damaged_ranklib_text_is_refused_or_read(at, cut, put):
     text = FOREST.format(name="MART")
     try:
         model = read(Content((text[:at] + put + text[at + cut :]).encode(), "here"))
-    except xr.DataError:
+    except er.errors.DataError:
         return
     assert model.scorer.n_features >= 1
 
@@ -461,11 +461,11 @@ def test_linear_models_of_scikit_learn():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     for estimator in (Ridge(), LinearRegression(), make_pipeline(StandardScaler(), Ridge())):
         estimator.fit(frame, y)
-        model = xr.from_estimator(estimator)
+        model = er.from_estimator(estimator)
         assert np.ptp(model.predict(frame) - estimator.predict(frame)) < 1e-6
         assert model.scorer.feature_names == ("a", "b", "c")
     logistic = LogisticRegression().fit(X, y > 1)
-    assert np.ptp(xr.from_estimator(logistic).predict(X) - logistic.decision_function(X.astype(np.float64))) < 1e-6
+    assert np.ptp(er.from_estimator(logistic).predict(X) - logistic.decision_function(X.astype(np.float64))) < 1e-6
 
 
 def test_objects_that_cannot_be_read_are_named():
@@ -476,8 +476,8 @@ def test_objects_that_cannot_be_read_are_named():
         (Ridge(), "a Ridge cannot be read"),
         (object(), "a object cannot be read"),
     ):
-        with pytest.raises(xr.IncompatibleError, match=said):
-            xr.from_estimator(estimator)
+        with pytest.raises(er.errors.IncompatibleError, match=said):
+            er.from_estimator(estimator)
 
 
 def test_lightgbm_objects_have_the_trees_that_their_predict_uses():
@@ -486,11 +486,11 @@ def test_lightgbm_objects_have_the_trees_that_their_predict_uses():
     chosen = {"verbose": -1, "num_threads": 1, "learning_rate": 0.3, "min_data_in_leaf": 2}
     booster = lgb.train(chosen, data, 12)
     booster.best_iteration = 7
-    model = xr.from_estimator(booster)
+    model = er.from_estimator(booster)
     assert model.scorer.n_trees == 7
     assert model.predict(X).tobytes() == booster.predict(X, raw_score=True).tobytes()
     ranker = lgb.LGBMRanker(n_estimators=3, verbose=-1, n_jobs=1).fit(X, y, group=[10] * 20)
-    assert xr.from_estimator(ranker).predict(X).tobytes() == ranker.predict(X).tobytes()
+    assert er.from_estimator(ranker).predict(X).tobytes() == ranker.predict(X).tobytes()
 
 
 # Commands
@@ -498,8 +498,8 @@ def test_lightgbm_objects_have_the_trees_that_their_predict_uses():
 
 def test_commands_take_models_of_other_libraries(tmp_path):
     X, y, qid = drawn(holes=False)
-    data = xr.RankingData.from_arrays(X, y, qid=qid)
-    xr.write(data, tmp_path / "d.txt")
+    data = er.RankingData.from_arrays(X, y, qid=qid)
+    er.write(data, tmp_path / "d.txt")
     boosted({"booster": "gbtree", "objective": "rank:ndcg"}).save_model(tmp_path / "xgboost.ubj")
     (tmp_path / "catboost.json").write_text(json.dumps(catboost_record()))
     (tmp_path / "ranklib.txt").write_text(FOREST.format(name="LambdaMART"))  # which looks at feature 2 of 3
@@ -508,5 +508,5 @@ def test_commands_take_models_of_other_libraries(tmp_path):
             done = CliRunner().invoke(app, [*words, str(tmp_path / model), str(tmp_path / "d.txt"), "--json"])
             assert done.exit_code == 0, done.output
             if words == ["predict"]:
-                ours = xr.load(tmp_path / model, n_features=3).predict(data)
+                ours = er.load(tmp_path / model, n_features=3).predict(data)
                 assert np.array_equal(np.array(json.loads(done.stdout)["scores"]), ours)

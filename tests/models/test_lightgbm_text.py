@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.models.lightgbm_text import read_lightgbm, write_lightgbm
-
-from .reference.trees import tree_scores
-from .test_tree_ensemble import TEXT, boosters, ensemble, hard_rows, same, trained
+from tests.models.test_tree_ensemble import TEXT, boosters, ensemble, hard_rows, same, trained
+from tests.reference.trees import tree_scores
 
 TREES = TEXT.index("\nend of trees\n")
 
@@ -28,8 +27,8 @@ def blocks(text):
 
 @given(st.integers(0, TREES + len("\nend of trees")))
 def test_truncated_text_is_refused(length):
-    with pytest.raises(xr.DataError):
-        xr.TreeEnsemble.of_lightgbm(TEXT[:length])
+    with pytest.raises(er.errors.DataError):
+        er.models.TreeEnsemble.of_lightgbm(TEXT[:length])
 
 
 @given(st.integers(0, TREES), st.integers(0, 3), st.text("0123456789-+.e= \nTabinf", max_size=3))
@@ -40,8 +39,8 @@ def test_damaged_text_is_refused_or_means_what_it_says(at, cut, put):
     mended = damaged.replace(sizes(blocks(TEXT)), sizes(blocks(damaged)), 1)
     for text in (damaged, mended):
         try:
-            scorer = xr.TreeEnsemble.of_lightgbm(text)
-        except xr.DataError:
+            scorer = er.models.TreeEnsemble.of_lightgbm(text)
+        except er.errors.DataError:
             continue
         X = np.zeros((3, scorer.n_features), np.float32) + np.array([[0], [1], [np.nan]], np.float32)
         assert scorer.score(X).tolist() == tree_scores(text, X)
@@ -85,8 +84,8 @@ def in_tree(name, change):
 )
 def test_damage_is_named_with_its_tree(name, change, said):
     assert in_tree(name, " ".join) == TEXT
-    with pytest.raises(xr.DataError, match=said):
-        xr.TreeEnsemble.of_lightgbm(in_tree(name, change))
+    with pytest.raises(er.errors.DataError, match=said):
+        er.models.TreeEnsemble.of_lightgbm(in_tree(name, change))
 
 
 @pytest.mark.parametrize(
@@ -103,8 +102,8 @@ def test_damage_is_named_with_its_tree(name, change, said):
     ],
 )
 def test_text_that_cannot_be_read_is_refused_with_the_remedy(text, said):
-    with pytest.raises(xr.DataError, match=said):
-        xr.TreeEnsemble.of_lightgbm(text)
+    with pytest.raises(er.errors.DataError, match=said):
+        er.models.TreeEnsemble.of_lightgbm(text)
 
 
 @pytest.mark.parametrize(
@@ -116,8 +115,8 @@ def test_text_that_cannot_be_read_is_refused_with_the_remedy(text, said):
     ],
 )
 def test_other_kinds_of_lightgbm_models_are_refused(given, said):
-    with pytest.raises(xr.DataError, match=said):
-        xr.TreeEnsemble.of_lightgbm(trained(categorical=False, **given).model_to_string())
+    with pytest.raises(er.errors.DataError, match=said):
+        er.models.TreeEnsemble.of_lightgbm(trained(categorical=False, **given).model_to_string())
 
 
 @given(boosters(), st.integers(0, 99))
@@ -154,7 +153,7 @@ def test_shares_of_documents_become_counts():
     shares = replace(table, cover=table.cover / 3)
     X = hard_rows(TEXT, 0)
     theirs = lgb.Booster(model_str=write_lightgbm(shares)).predict(X, pred_contrib=True)
-    np.testing.assert_allclose(theirs, xr.TreeEnsemble(table).contributions(X), atol=1e-4)
+    np.testing.assert_allclose(theirs, er.models.TreeEnsemble(table).contributions(X), atol=1e-4)
     nobody = write_lightgbm(replace(table, cover=np.zeros(len(table.cover))))
     assert np.all(np.isfinite(lgb.Booster(model_str=nobody).predict(X, pred_contrib=True)))
 

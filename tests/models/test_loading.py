@@ -7,11 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank.fusion.fuse import fuse
 from exactrank.loading import OWN_FORMATS
-
-from .fuse_data import random_systems
+from tests.fusion.fuse_data import random_systems
 
 PROGRAM = """
 import sys
@@ -32,7 +31,7 @@ def readers(modules):
 
 
 def test_our_own_model_imports_no_other_reader(tmp_path):
-    xr.Model(xr.Linear(np.array([2.0, -1.0]), ("bm25", "length"))).save(tmp_path / "m.json")
+    er.Model(er.models.Linear(np.array([2.0, -1.0]), ("bm25", "length"))).save(tmp_path / "m.json")
     kind, modules = loaded_in_new_process(tmp_path / "m.json")
     assert kind == "Model"
     assert readers(modules) == {"exactrank.models.formats.content", "exactrank.models.formats.own"}
@@ -57,22 +56,22 @@ def test_a_fusion_imports_no_other_reader(tmp_path):
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32-be"])
 def test_our_own_files_are_recognised_in_every_encoding_of_json(tmp_path, encoding):
-    model = xr.Model(xr.Linear(np.array([2.0, -1.0]), ("bm25", "length")))
+    model = er.Model(er.models.Linear(np.array([2.0, -1.0]), ("bm25", "length")))
     (tmp_path / "m.json").write_bytes(("\n " + model.to_bytes().decode()).encode(encoding))
-    assert xr.load(tmp_path / "m.json").to_bytes() == model.to_bytes()
+    assert er.load(tmp_path / "m.json").to_bytes() == model.to_bytes()
 
 
 def test_a_file_that_names_an_unknown_format_is_refused(tmp_path):
     (tmp_path / "m.json").write_text(json.dumps({"format": "exactrank-forest", "weights": [1.0]}))
-    with pytest.raises(xr.DataError, match="the format is 'exactrank-forest'; expected 'exactrank-model'"):
-        xr.load(tmp_path / "m.json")
+    with pytest.raises(er.errors.DataError, match="the format is 'exactrank-forest'; expected 'exactrank-model'"):
+        er.load(tmp_path / "m.json")
 
 
 def test_what_is_loaded_may_be_expected(tmp_path):
-    xr.Model(xr.Linear(np.array([2.0]))).save(tmp_path / "m.json")
-    assert isinstance(xr.load(tmp_path / "m.json", kind=xr.Model), xr.Model)
-    with pytest.raises(xr.IncompatibleError, match=r"m\.json is a model, not a fusion"):
-        xr.load(tmp_path / "m.json", kind=xr.Fusion)
+    er.Model(er.models.Linear(np.array([2.0]))).save(tmp_path / "m.json")
+    assert isinstance(er.load(tmp_path / "m.json", kind=er.Model), er.Model)
+    with pytest.raises(er.errors.IncompatibleError, match=r"m\.json is a model, not a fusion"):
+        er.load(tmp_path / "m.json", kind=er.Fusion)
 
 
 def test_every_format_of_ours_has_a_reader():

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.cli import app
 from exactrank.rankers import RANKERS
 from tests import GOLDEN
-
-from .fuzz.mutations import changed_json
+from tests.fuzz.mutations import changed_json
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
 MODELS = sorted((GOLDEN / "models").glob("*.json"))
@@ -33,7 +32,7 @@ def judged(seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(80, 3))
     y = np.digitize(X[:, 0] + 0.3 * X[:, 1] + rng.normal(0, 0.5, 80), [-0.5, 0.5])
-    return xr.RankingData.from_arrays(X, y, qid=np.arange(80) // 8, feature_names=["bm25", "a|b", "c"])
+    return er.RankingData.from_arrays(X, y, qid=np.arange(80) // 8, feature_names=["bm25", "a|b", "c"])
 
 
 def test_the_schema_is_one():
@@ -48,7 +47,7 @@ def test_every_ranker_writes_what_the_schema_says(name):
     known = {key: value for key, value in FEW.items() if key in ranker().get_params() and not (key == "hidden" and name != "ranknet")}
     try:
         model = ranker(**known).fit(judged()).model_
-    except xr.SettingError:  # one of these has no effect beside the others
+    except er.errors.SettingError:  # one of these has no effect beside the others
         model = ranker(**{key: known[key] for key in known if key == "trees" or key == "max_iter"}).fit(judged()).model_
     written = json.loads(model.to_bytes())
     VALID.validate(written)
@@ -58,7 +57,7 @@ def test_every_ranker_writes_what_the_schema_says(name):
 
 @pytest.mark.parametrize("path", OLD, ids=lambda path: path.stem)
 def test_files_of_version_1_stay_loadable_with_the_same_scores(path):
-    golden, model = record(GOLDEN / "scores.json"), xr.load(path)
+    golden, model = record(GOLDEN / "scores.json"), er.load(path)
     assert record(path)["version"] == 1
     assert model.predict(np.array(golden["X"])).tolist() == golden["scores"][path.stem]
     assert json.loads(model.to_bytes()) == record(GOLDEN / "models" / path.name)
@@ -66,7 +65,7 @@ def test_files_of_version_1_stay_loadable_with_the_same_scores(path):
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
 def test_files_of_this_version_stay_loadable_with_the_same_scores(path):
-    golden, model = record(GOLDEN / "scores.json"), xr.load(path)
+    golden, model = record(GOLDEN / "scores.json"), er.load(path)
     scores = model.predict(np.array(golden["X"]))
     assert scores.tolist() == golden["scores"][path.stem]
     VALID.validate(record(path))
@@ -85,8 +84,8 @@ def test_what_can_be_loaded_is_saved_by_the_schema(tmp_path_factory, seed, path)
     file = tmp_path_factory.mktemp("changed") / "m.json"
     file.write_text(json.dumps(changed_json(np.random.default_rng(seed), record(path))))
     try:
-        model = xr.load(file)
-    except xr.DataError:
+        model = er.load(file)
+    except er.errors.DataError:
         return
     VALID.validate(json.loads(model.to_bytes()))
     assert model.card()
@@ -109,8 +108,8 @@ def test_the_schema_and_the_reader_refuse_the_same(place, value, tmp_path):
     at[place[-1]] = value
     assert not VALID.is_valid(damaged)
     (tmp_path / "m.json").write_text(json.dumps(damaged))
-    with pytest.raises(xr.DataError, match=r"m\.json"):
-        xr.load(tmp_path / "m.json")
+    with pytest.raises(er.errors.DataError, match=r"m\.json"):
+        er.load(tmp_path / "m.json")
 
 
 # Cards
@@ -120,7 +119,7 @@ WICKED = ["<script>alert(1)</script>", "[x](javascript:1)", "a|b\n# heading", "\
 
 def test_cards_show_names_as_words():
     """Whatever names are, they stay in their cells: the card has its own headings, tables and fences only."""
-    pages = [xr.Model(xr.Linear(np.arange(1.0, 9.0), names), ranker=names[0], params={names[1]: names[2]}).card()
+    pages = [er.Model(er.models.Linear(np.arange(1.0, 9.0), names), ranker=names[0], params={names[1]: names[2]}).card()
              for names in (tuple(WICKED), tuple("abcdefgh"))]  # fmt: skip
     shapes = [[re.sub(r"^\|.*", "|", line) for line in page.split("\n")] for page in pages]
     assert shapes[0] == shapes[1]
@@ -133,7 +132,7 @@ def test_cards_show_names_as_words():
 
 
 def test_cards_say_what_is_known():
-    ranker = xr.Ridge(bags=3, bagging="cross-fit").fit(judged())
+    ranker = er.Ridge(bags=3, bagging="cross-fit").fit(judged())
     page = ranker.model_.card()
     low, high = ranker.estimate_.interval
     for said in (
@@ -144,12 +143,12 @@ def test_cards_say_what_is_known():
         "bagging | cross-fit",
     ):
         assert said in page
-    wide = xr.Model(xr.Linear(np.arange(1.0, 151.0))).card()
+    wide = er.Model(er.models.Linear(np.arange(1.0, 151.0))).card()
     assert "The first 100 of 150 features" in wide
     assert "column 149" in wide
     assert "column 49 " not in wide
     assert "Quality" not in wide
-    broken_off = xr.Model(xr.Linear(np.ones(1)), training={"interrupted": True}).card()
+    broken_off = er.Model(er.models.Linear(np.ones(1)), training={"interrupted": True}).card()
     assert "interrupted: this is the best model up to then" in broken_off
 
 
@@ -158,7 +157,7 @@ def test_the_command_writes_the_card(tmp_path):
 
     path = str(GOLDEN / "models" / "trees.json")
     printed = CliRunner().invoke(app, ["card", path]).stdout
-    assert printed == xr.load(path).card()
+    assert printed == er.load(path).card()
     out = tmp_path / "model.card.md"
     assert CliRunner().invoke(app, ["card", path, "--out", str(out)]).exit_code == 0
     assert out.read_text() == printed

@@ -7,18 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.objectives.lambdas import FiniteDifference, Lambdas
 from exactrank.learning.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss, RankCosineLoss, SmoothMeasure
-from exactrank.learning.objectives.parametric import Forces, Parametric
+from exactrank.learning.objectives.parametric import ForceProblem, Parametric
 from exactrank.learning.objectives.score_space import slopes
 from exactrank.models.architecture import LinearModel, NetworkModel, form_of
 from exactrank.models.linear import Linear
 from exactrank.models.model import Model
 from exactrank.models.network import Network
 from exactrank.reproduce.ranknet_speedup import RankNetTraining
-
-from .reference import lambdas as reference
+from tests.reference import lambdas as reference
 
 HIDDEN = st.sampled_from([None, 1, 3, 8, 10, 17])
 SMOOTH = [
@@ -27,10 +26,16 @@ SMOOTH = [
     ListNetLoss(),
     ListMLELoss(),
     RankCosineLoss(),
-    SmoothMeasure(xr.NDCG(k=3)),
-    ApproxNDCGLoss(xr.NDCG(), 2.0),
+    SmoothMeasure(er.measures.NDCG(k=3)),
+    ApproxNDCGLoss(er.measures.NDCG(), 2.0),
 ]
-FORCES = [*SMOOTH, Lambdas(xr.NDCG(k=5)), Lambdas(xr.AP()), Lambdas(xr.ERR()), FiniteDifference(xr.NDCG())]
+FORCES = [
+    *SMOOTH,
+    Lambdas(er.measures.NDCG(k=5)),
+    Lambdas(er.measures.AP()),
+    Lambdas(er.measures.ERR()),
+    FiniteDifference(er.measures.NDCG()),
+]
 
 
 def judged(queries=7, features=5, seed=0, weighted=False):
@@ -38,7 +43,7 @@ def judged(queries=7, features=5, seed=0, weighted=False):
     sizes = rng.integers(1, 9, queries)
     X = rng.standard_normal((sizes.sum(), features)) * 3 + 7
     weight = rng.random(queries) + 0.1 if weighted else None
-    return xr.RankingData.from_arrays(X, rng.integers(0, 4, len(X)), group=sizes, query_weight=weight)
+    return er.RankingData.from_arrays(X, rng.integers(0, 4, len(X)), group=sizes, query_weight=weight)
 
 
 @given(HIDDEN, st.integers(1, 12), st.integers(0, 99))
@@ -58,7 +63,7 @@ def test_scores_are_those_of_units_one_by_one(hidden, features, seed):
 
 def test_features_are_standardised_once():
     X = np.array([[1.0, 5.0, 1e8], [3.0, 5.0, 1e8], [5.0, 5.0, 1e8]], np.float32)
-    made = LinearModel().on(xr.RankingData.from_arrays(X, [0, 1, 2], group=[3]))
+    made = LinearModel().on(er.RankingData.from_arrays(X, [0, 1, 2], group=[3]))
     assert made.mean.tolist() == [3.0, 5.0, 1e8]
     assert made.scale == pytest.approx([math.sqrt(8 / 3), 5.0, 1e8])
 
@@ -94,7 +99,7 @@ def test_parts_add_up_on_any_number_of_threads(hidden):
     data = judged(queries=1500)  # more than one block
     made = form_of(hidden).on(data)
     theta = np.random.default_rng(1).standard_normal(made.size)
-    one, two = (Parametric(Lambdas(xr.NDCG()), made, data, threads=threads) for threads in (1, 2))
+    one, two = (Parametric(Lambdas(er.measures.NDCG()), made, data, threads=threads) for threads in (1, 2))
     assert one.value_and_slope(theta)[1].tobytes() == two.value_and_slope(theta)[1].tobytes()
     halves = [one.slope_of(theta, np.arange(begin, begin + 750)) for begin in (0, 750)]
     assert np.mean([slope for _, slope in halves], axis=0) == pytest.approx(one.value_and_slope(theta)[1], rel=1e-9, abs=1e-12)
@@ -107,7 +112,7 @@ def test_a_pass_is_an_update_a_query(hidden, seed, l2):
     made = form_of(hidden).on(data)
     rng = np.random.default_rng(seed)
     theta, order, rate = rng.standard_normal(made.size), rng.permutation(data.n_queries), 0.1
-    problem = Parametric(Lambdas(xr.NDCG(k=3)), made, data, l2=l2)
+    problem = Parametric(Lambdas(er.measures.NDCG(k=3)), made, data, l2=l2)
     theirs = theta
     for q in order:
         theirs = theirs + rate * problem.slope_of(theirs, np.array([q]))[1]
@@ -128,13 +133,13 @@ def test_ranknet_pair_by_pair_and_factorised_are_one(hidden, seed):
 
 def test_a_judge_stands_for_the_value():
     data = judged()
-    objective = Lambdas(xr.NDCG())
+    objective = Lambdas(er.measures.NDCG())
     parametric = Parametric(objective, LinearModel().on(data), data)
-    problem, order = Forces(objective, LinearModel().on(data), data, lambda theta: 7.0), np.arange(7)
+    problem, order = ForceProblem(objective, LinearModel().on(data), data, lambda theta: 7.0), np.arange(7)
     assert problem.value(np.zeros(5)) == 7.0
     assert problem.pass_over(np.ones(5), order, 0.1).tobytes() == parametric.pass_over(np.ones(5), order, 0.1).tobytes()
     assert problem.drawn(3) is problem
-    with pytest.raises(xr.SettingError, match="l2 must be"):
+    with pytest.raises(er.errors.SettingError, match="l2 must be"):
         Parametric(Lambdas(), LinearModel().on(data), data, l2=-1.0)
 
 
@@ -169,13 +174,13 @@ def test_a_form_says_what_its_parameters_are():
     assert made.linear
     network = NetworkModel(hidden=3).on(data)
     assert not network.linear
-    with pytest.raises(xr.IncompatibleError, match="cannot start a network of 3 units"):
+    with pytest.raises(er.errors.IncompatibleError, match="cannot start a network of 3 units"):
         network.theta_of(weights)
 
 
 @pytest.mark.parametrize("hidden", [0, -3, True, 2.5])
 def test_hidden_units_are_a_number_of_at_least_one(hidden):
-    with pytest.raises(xr.DataError, match="hidden must be a number of units from 1 to 100,000, or None"):
+    with pytest.raises(er.errors.DataError, match="hidden must be a number of units from 1 to 100,000, or None"):
         form_of(hidden).on(judged())
 
 
@@ -200,7 +205,7 @@ def test_a_network_comes_back_from_its_file(tmp_path, names):
     net = a_network(feature_names=names, missing="mean", fill=np.array([0.1, 0.2]))
     Model(net).save(tmp_path / "net.json")
     X = np.array([[0.3, np.nan], [1.0, 2.0], [np.nan, np.nan]], np.float32)
-    again = xr.load(tmp_path / "net.json").scorer
+    again = er.load(tmp_path / "net.json").scorer
     assert np.array_equal(again.score(X), net.score(X))
     assert np.array_equal(net.score(X)[:1], net.score(np.array([[0.3, 0.2]], np.float32)))
     assert (again.feature_names, again.n_hidden, again.n_features) == (names, 4, 2)
@@ -208,7 +213,7 @@ def test_a_network_comes_back_from_its_file(tmp_path, names):
 
 def test_missing_values_are_an_error_or_filled():
     X = np.array([[0.3, np.nan]], np.float32)
-    with pytest.raises(xr.DataError, match="1 values are missing"):
+    with pytest.raises(er.errors.DataError, match="1 values are missing"):
         a_network().score(X)
     assert np.array_equal(a_network(missing="zero").score(X), a_network().score(np.array([[0.3, 0.0]], np.float32)))
 
@@ -231,8 +236,8 @@ def test_a_damaged_file_is_named(tmp_path, change, said):
     record = json.loads((tmp_path / "net.json").read_text())
     record["scorer"] |= change
     (tmp_path / "bad.json").write_text(json.dumps(record))
-    with pytest.raises(xr.DataError, match=rf"bad\.json: .*{said}"):
-        xr.load(tmp_path / "bad.json")
+    with pytest.raises(er.errors.DataError, match=rf"bad\.json: .*{said}"):
+        er.load(tmp_path / "bad.json")
 
 
 def test_a_linear_model_stays_linear():

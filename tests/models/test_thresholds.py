@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.optimizers.boosting import confidence
 
 VALUES = st.one_of(st.sampled_from([-1.0, 0.0, 0.5, 2.0]), st.floats(-100, 100, width=32))
@@ -22,7 +22,7 @@ def one_by_one(X, steps):
 
 @given(ROWS, STEPS)
 def test_scores_are_sums_of_steps(X, steps):
-    scorer = xr.Thresholds.merged(steps, n_features=4)
+    scorer = er.models.Thresholds.merged(steps, n_features=4)
     assert scorer.score(X) == pytest.approx(one_by_one(X, steps), abs=1e-12)
     for j in range(4):
         own = [threshold for k, threshold, _ in steps if k == j]
@@ -33,22 +33,22 @@ def test_scores_are_sums_of_steps(X, steps):
 def test_merging_changes_no_score(X, edges, random):
     """To the bit, and in any order: the jumps of boosting lie on a grid on which sums are exact."""
     steps = [(j, threshold, confidence(edge)) for j, threshold, edge in edges]
-    ours = xr.Thresholds.merged(steps, n_features=4).score(X)
+    ours = er.models.Thresholds.merged(steps, n_features=4).score(X)
     random.shuffle(steps)
-    assert ours.tolist() == one_by_one(X, steps) == xr.Thresholds.merged(steps, n_features=4).score(X).tolist()
+    assert ours.tolist() == one_by_one(X, steps) == er.models.Thresholds.merged(steps, n_features=4).score(X).tolist()
 
 
 def test_thresholds_are_compared_as_doubles():
     X = np.array([[1.0], [np.nextafter(np.float32(1), np.float32(2))]], np.float32)
     between = float(X.astype(np.float64).mean())
     assert np.float32(between) in X
-    assert xr.Thresholds(([between],), ([1.0],)).score(X).tolist() == [0.0, 1.0]
+    assert er.models.Thresholds(([between],), ([1.0],)).score(X).tolist() == [0.0, 1.0]
 
 
 def test_scores_do_not_depend_on_threads_or_neighbours():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20_000, 5)).astype(np.float32)
-    scorer = xr.Thresholds.merged(np.c_[rng.integers(0, 5, 300), rng.standard_normal(300), rng.standard_normal(300)], 5)
+    scorer = er.models.Thresholds.merged(np.c_[rng.integers(0, 5, 300), rng.standard_normal(300), rng.standard_normal(300)], 5)
     one = scorer.score(X, threads=1)
     assert np.array_equal(one, scorer.score(X, threads=3))
     assert np.array_equal(one[5000:5100], scorer.score(X[5000:5100]))
@@ -57,10 +57,12 @@ def test_scores_do_not_depend_on_threads_or_neighbours():
 @given(STEPS, st.booleans(), st.sampled_from(["error", "zero", "mean"]))
 def test_a_file_keeps_every_bit(tmp_path_factory, steps, named, policy):
     path = tmp_path_factory.mktemp("models") / "model.json"
-    merged = xr.Thresholds.merged(steps, 4, ("a", "b", "c", "d") if named else ())
-    scorer = xr.Thresholds(merged.thresholds, merged.jumps, merged.feature_names, policy, np.arange(4.0) / 3 if policy == "mean" else None)
-    xr.Model(scorer).save(path)
-    read = xr.load(path).scorer
+    merged = er.models.Thresholds.merged(steps, 4, ("a", "b", "c", "d") if named else ())
+    scorer = er.models.Thresholds(
+        merged.thresholds, merged.jumps, merged.feature_names, policy, np.arange(4.0) / 3 if policy == "mean" else None
+    )
+    er.Model(scorer).save(path)
+    read = er.load(path).scorer
     assert (read.kind, read.feature_names, read.missing) == ("thresholds", scorer.feature_names, policy)
     for ours, theirs in zip((*read.thresholds, *read.jumps), (*scorer.thresholds, *scorer.jumps), strict=True):
         assert ours.tobytes() == theirs.tobytes()
@@ -69,7 +71,7 @@ def test_a_file_keeps_every_bit(tmp_path_factory, steps, named, policy):
 
 
 def test_a_file_is_readable(tmp_path):
-    xr.Model(xr.Thresholds(([0.5, 2.0], []), ([1.0, -0.25], []), ("bm25", "length"))).save(tmp_path / "m.json")
+    er.Model(er.models.Thresholds(([0.5, 2.0], []), ([1.0, -0.25], []), ("bm25", "length"))).save(tmp_path / "m.json")
     steps = {"bm25": [[0.5, 1.0], [2.0, -0.25]], "length": []}
     assert json.loads((tmp_path / "m.json").read_text())["scorer"] == {"kind": "thresholds", "missing": "error", "steps": steps}
 
@@ -77,17 +79,17 @@ def test_a_file_is_readable(tmp_path):
 def test_missing_values_by_policy():
     X = np.array([[np.nan, 1.0], [3.0, 1.0]], np.float32)
     steps = ([0.5], []), ([1.0], []), ("a", "b")
-    with pytest.raises(xr.DataError, match=r"1 values are missing \(a: 1\)"):
-        xr.Thresholds(*steps).score(X)
-    with pytest.raises(xr.DataError, match=r"1 values are missing \(b: 1\)"):
-        xr.Thresholds(*steps).score(X[:, ::-1].copy())
-    assert xr.Thresholds(*steps, "zero").score(X).tolist() == [0.0, 1.0]
-    assert xr.Thresholds(*steps, "mean", [0.7, 0.0]).score(X).tolist() == [1.0, 1.0]
+    with pytest.raises(er.errors.DataError, match=r"1 values are missing \(a: 1\)"):
+        er.models.Thresholds(*steps).score(X)
+    with pytest.raises(er.errors.DataError, match=r"1 values are missing \(b: 1\)"):
+        er.models.Thresholds(*steps).score(X[:, ::-1].copy())
+    assert er.models.Thresholds(*steps, "zero").score(X).tolist() == [0.0, 1.0]
+    assert er.models.Thresholds(*steps, "mean", [0.7, 0.0]).score(X).tolist() == [1.0, 1.0]
 
 
 def test_a_scorer_cannot_be_changed():
     given_jumps = np.ones(1)
-    scorer = xr.Thresholds(([0.5],), (given_jumps,))
+    scorer = er.models.Thresholds(([0.5],), (given_jumps,))
     given_jumps[0] = 7.0
     assert scorer.jumps[0].tolist() == [1.0]
     with pytest.raises(ValueError, match="read-only"):
@@ -108,13 +110,13 @@ def test_a_scorer_cannot_be_changed():
     ],
 )
 def test_bad_scorers_are_refused(arguments, said):
-    with pytest.raises(xr.DataError, match=said):
-        xr.Thresholds(*arguments)
+    with pytest.raises(er.errors.DataError, match=said):
+        er.models.Thresholds(*arguments)
 
 
 def test_other_columns_are_refused():
-    with pytest.raises(xr.IncompatibleError, match="one column per weight"):
-        xr.Thresholds(([1.0],), ([1.0],)).score(np.zeros((2, 3), np.float32))
+    with pytest.raises(er.errors.IncompatibleError, match="one column per weight"):
+        er.models.Thresholds(([1.0],), ([1.0],)).score(np.zeros((2, 3), np.float32))
 
 
 @pytest.mark.parametrize(
@@ -131,5 +133,5 @@ def test_other_columns_are_refused():
     ],
 )
 def test_bad_records_are_refused_with_their_place(steps, said):
-    with pytest.raises(xr.DataError, match=rf"m\.json: .*{said}"):
-        xr.Thresholds.from_record({"kind": "thresholds", "steps": steps}, "m.json")
+    with pytest.raises(er.errors.DataError, match=rf"m\.json: .*{said}"):
+        er.models.Thresholds.from_record({"kind": "thresholds", "steps": steps}, "m.json")

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.models.lightgbm_text import read_lightgbm
 from exactrank.models.tree_table import TreeTable
-
-from .reference.trees import tree_scores
+from tests.reference.trees import tree_scores
 
 SETTINGS = {
     "num_leaves": st.integers(2, 64),
@@ -53,7 +52,7 @@ def trained(seed=0, trees=3, categorical=True, **more):
 
 def ensemble(text, *common):
     """The trees of a LightGBM model, with what all scorers have."""
-    return xr.TreeEnsemble(read_lightgbm(text)[0], *common)
+    return er.models.TreeEnsemble(read_lightgbm(text)[0], *common)
 
 
 TEXT = trained(trees=3, num_leaves=8).model_to_string()
@@ -133,7 +132,7 @@ def test_importance_is_lightgbms(booster):
 def test_missing_values_by_policy():
     X = rows(3)
     kept = ensemble(trained(3).model_to_string(), ("a", "b", "c", "d"))
-    with pytest.raises(xr.DataError, match=r"values are missing \(a: "):
+    with pytest.raises(er.errors.DataError, match=r"values are missing \(a: "):
         replace(kept, missing="error").score(X)
     whole = X[~np.isnan(X).any(axis=1)]
     assert replace(kept, missing="error").score(whole).tolist() == kept.score(whole).tolist()
@@ -155,17 +154,17 @@ def test_missing_values_by_policy():
     ],
 )
 def test_bad_scorers_are_refused(given, said):
-    with pytest.raises(xr.DataError, match=said):
-        xr.TreeEnsemble(ensemble(TEXT).table, **given)
+    with pytest.raises(er.errors.DataError, match=said):
+        er.models.TreeEnsemble(ensemble(TEXT).table, **given)
 
 
 def test_bad_questions_are_refused():
     scorer = ensemble(TEXT)
-    with pytest.raises(xr.IncompatibleError, match="shape"):
+    with pytest.raises(er.errors.IncompatibleError, match="shape"):
         scorer.score(np.zeros((2, 3), np.float32))
-    with pytest.raises(xr.IncompatibleError, match="shape"):
+    with pytest.raises(er.errors.IncompatibleError, match="shape"):
         scorer.contributions(np.zeros((2, 3), np.float32))
-    with pytest.raises(xr.DataError, match="kind='weight' is not one of"):
+    with pytest.raises(er.errors.DataError, match="kind='weight' is not one of"):
         scorer.importance("weight")
 
 
@@ -185,8 +184,8 @@ def test_copies_score_the_same():
 def test_a_file_keeps_every_bit(tmp_path, missing, named):
     fill = np.arange(4.0) / 3 if missing == "mean" else None
     scorer = ensemble(TEXT, ("a", "b", "c", "d") if named else (), missing, fill)
-    xr.Model(scorer).save(tmp_path / "m.json")
-    read = xr.load(tmp_path / "m.json").scorer
+    er.Model(scorer).save(tmp_path / "m.json")
+    read = er.load(tmp_path / "m.json").scorer
     assert same(read.table, scorer.table)
     assert (read.feature_names, read.missing) == (scorer.feature_names, missing)
     assert (read.fill is None) == (missing in ("keep", "error"))
@@ -194,15 +193,15 @@ def test_a_file_keeps_every_bit(tmp_path, missing, named):
 
 
 def test_loading_and_scoring_need_no_lightgbm(tmp_path):
-    xr.Model(ensemble(TEXT)).save(tmp_path / "m.json")
+    er.Model(ensemble(TEXT)).save(tmp_path / "m.json")
     code = """
 import sys
 sys.modules["lightgbm"] = None
-import exactrank as xr
-scorer = xr.load(sys.argv[1]).scorer
-X = xr.RankingData.from_arrays([[0.0, 1.0, 2.0, 3.0]], [0], group=[1]).X
+import exactrank as er
+scorer = er.load(sys.argv[1]).scorer
+X = er.RankingData.from_arrays([[0.0, 1.0, 2.0, 3.0]], [0], group=[1]).X
 print(scorer.score(X).tolist(), scorer.contributions(X).tolist(), scorer.importance("split").tolist())
-xr.TreeEnsemble.of_lightgbm(xr.export(scorer, "lightgbm").content.decode())
+er.models.TreeEnsemble.of_lightgbm(er.export(scorer, "lightgbm").content.decode())
 """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "m.json")], capture_output=True, text=True, check=True)
     scorer, X = ensemble(TEXT), np.array([[0, 1, 2, 3]], np.float32)
@@ -223,13 +222,13 @@ def test_records_keep_every_bit(booster, seed):
     table = ensemble(booster.model_to_string()).table
     values = np.random.default_rng(seed).standard_normal(len(table.leaf_value)) * 1e-300
     table = replace(table, leaf_value=values, cover=np.abs(values), gain=np.where(table.gain > 5, np.inf, table.gain))
-    record = json.loads(json.dumps(xr.TreeEnsemble(table).to_record(), allow_nan=False))
-    assert same(xr.TreeEnsemble.from_record(record, "m.json").table, table)
+    record = json.loads(json.dumps(er.models.TreeEnsemble(table).to_record(), allow_nan=False))
+    assert same(er.models.TreeEnsemble.from_record(record, "m.json").table, table)
 
 
 def test_the_lines_of_version_1_still_load():
     record = {"kind": "trees", "missing": "keep", "features": [], "lightgbm": TEXT.split("\n")}
-    assert same(xr.TreeEnsemble.from_record(record, "m.json").table, ensemble(TEXT).table)
+    assert same(er.models.TreeEnsemble.from_record(record, "m.json").table, ensemble(TEXT).table)
 
 
 @pytest.mark.parametrize(
@@ -252,8 +251,8 @@ def test_the_lines_of_version_1_still_load():
 )
 def test_bad_records_are_refused_with_their_place(change, said):
     record = json.loads(json.dumps(ensemble(TEXT).to_record()))
-    with pytest.raises(xr.DataError, match=rf"m\.json: .*({said})"):
-        xr.TreeEnsemble.from_record(record | change, "m.json")
+    with pytest.raises(er.errors.DataError, match=rf"m\.json: .*({said})"):
+        er.models.TreeEnsemble.from_record(record | change, "m.json")
 
 
 @pytest.mark.parametrize(
@@ -295,8 +294,8 @@ def test_damage_to_a_tree_is_named_with_it(key, change, said):
     tree = record["trees"][1]
     assert len(tree["feature"]) == 7
     tree[key] = change(tree[key])
-    with pytest.raises(xr.DataError, match=rf"^m\.json: tree 1: {said}.*; (train or copy|number categories)"):
-        xr.TreeEnsemble.from_record(record, "m.json")
+    with pytest.raises(er.errors.DataError, match=rf"^m\.json: tree 1: {said}.*; (train or copy|number categories)"):
+        er.models.TreeEnsemble.from_record(record, "m.json")
 
 
 @pytest.mark.parametrize(

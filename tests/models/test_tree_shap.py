@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.models.plain_tree import PlainTree, table_of
-
-from .reference.tree_shap import tree_contributions
-from .test_tree_ensemble import boosters, hard_rows, rows, trained
-from .test_tree_table import plain_trees
+from tests.models.test_tree_ensemble import boosters, hard_rows, rows, trained
+from tests.models.test_tree_table import plain_trees
+from tests.reference.tree_shap import tree_contributions
 
 NAMES = ("a", "b", "c", "d")
 
@@ -26,7 +25,7 @@ def close(ours, theirs, scale=1.0):
 @settings(max_examples=25)
 def test_contributions_are_shapley_values(booster, seed):
     text = booster.model_to_string()
-    scorer, X = xr.TreeEnsemble.of_lightgbm(text), hard_rows(text, seed)[::15]
+    scorer, X = er.models.TreeEnsemble.of_lightgbm(text), hard_rows(text, seed)[::15]
     ours = scorer.contributions(X)
     close(ours, tree_contributions(scorer.table, X))
     close(ours.sum(axis=1), scorer.score(X))
@@ -38,7 +37,7 @@ def test_any_cover_counts_leaves_without_documents_too(trees, seed):
     table, rng = table_of(trees, 3), np.random.default_rng(seed)
     table = replace(table, cover=rng.choice([0.0, 0.0, 0.25, 1.0, 1e9], len(table.cover)))
     X = rng.choice(np.array([np.nan, 0.0, 0.5, -1.0, 3.0], np.float32), (6, 3))
-    close(xr.TreeEnsemble(table).contributions(X), tree_contributions(table, X))
+    close(er.models.TreeEnsemble(table).contributions(X), tree_contributions(table, X))
 
 
 @given(boosters(), st.integers(0, 99))
@@ -46,14 +45,14 @@ def test_any_cover_counts_leaves_without_documents_too(trees, seed):
 def test_contributions_are_lightgbms(booster, seed):
     text = booster.model_to_string()
     X = hard_rows(text, seed)
-    ours = xr.TreeEnsemble.of_lightgbm(text).contributions(X)
+    ours = er.models.TreeEnsemble.of_lightgbm(text).contributions(X)
     close(ours, booster.predict(X, pred_contrib=True))
-    written = xr.export(xr.TreeEnsemble.of_lightgbm(text), "lightgbm").content.decode()
+    written = er.export(er.models.TreeEnsemble.of_lightgbm(text), "lightgbm").content.decode()
     close(ours, lgb.Booster(model_str=written).predict(X, pred_contrib=True))
 
 
 def test_contributions_do_not_depend_on_threads_or_neighbours():
-    X, scorer = rows(5, 700), xr.TreeEnsemble.of_lightgbm(trained(5, 10, num_leaves=60).model_to_string())
+    X, scorer = rows(5, 700), er.models.TreeEnsemble.of_lightgbm(trained(5, 10, num_leaves=60).model_to_string())
     single = scorer.contributions(X, threads=1)
     assert single.tobytes() == scorer.contributions(X, threads=3).tobytes()
     assert single[130:201].tobytes() == scorer.contributions(X[130:201]).tobytes()
@@ -73,24 +72,24 @@ def chain(depth, features):
 @pytest.mark.parametrize(("depth", "features"), [(40, 40), (300, 300), (2000, 20)])
 def test_deep_trees_lose_no_digits(depth, features):
     """More features on a path than quadratures are kept for, and splits that are asked again and again."""
-    scorer = xr.TreeEnsemble(table_of([chain(depth, features)], features))
+    scorer = er.models.TreeEnsemble(table_of([chain(depth, features)], features))
     X = np.random.default_rng(0).choice([1.0, -1.0], (5, features), p=[0.9, 0.1]).astype(np.float32)
     close(scorer.contributions(X).sum(axis=1), scorer.score(X))
 
 
 def test_contributions_follow_the_policy_for_missing_values():
     X = rows(3)
-    keeping = xr.TreeEnsemble(xr.TreeEnsemble.of_lightgbm(trained(3).model_to_string()).table, NAMES)
+    keeping = er.models.TreeEnsemble(er.models.TreeEnsemble.of_lightgbm(trained(3).model_to_string()).table, NAMES)
     mean = replace(keeping, missing="mean", fill=np.array([0.5, 0, 0, 7]))
     filled = np.where(np.isnan(X), mean.fill, X).astype(np.float32)
     assert mean.contributions(X).tobytes() == keeping.contributions(filled).tobytes()
-    with pytest.raises(xr.DataError, match=r"values are missing \(a: "):
+    with pytest.raises(er.errors.DataError, match=r"values are missing \(a: "):
         replace(keeping, missing="error").contributions(X)
 
 
 def test_contributions_of_differences_from_an_offset_are_those_of_whole_features():
     X, offset = rows(4).astype(np.float64), np.array([4096.0, 0.0, 64.0, 0.0])
-    scorer = xr.TreeEnsemble.of_lightgbm(trained(4, zero_as_missing=False).model_to_string()).anchored(offset)
+    scorer = er.models.TreeEnsemble.of_lightgbm(trained(4, zero_as_missing=False).model_to_string()).anchored(offset)
     whole = (X + offset).astype(np.float32)
     close(scorer.contributions((whole - offset).astype(np.float32), offset), scorer.contributions(whole))
 
@@ -98,13 +97,13 @@ def test_contributions_of_differences_from_an_offset_are_those_of_whole_features
 def test_contributions_that_overflow_are_refused():
     left, right = np.array([1, -1, -1]), np.array([2, -1, -1])
     tree = PlainTree(np.zeros(3, int), np.full(3, 0.5), left, right, np.array([0.0, 1.7e308, -1.7e308]))
-    scorer = xr.TreeEnsemble(table_of([tree, tree], 1))
-    with pytest.raises(xr.DataError, match="row 0 overflows; scale the trees down"):
+    scorer = er.models.TreeEnsemble(table_of([tree, tree], 1))
+    with pytest.raises(er.errors.DataError, match="row 0 overflows; scale the trees down"):
         scorer.contributions(np.zeros((1, 1), np.float32))
 
 
 def test_the_kernel_checks_its_arrays():
-    arrays = xr.TreeEnsemble.of_lightgbm(trained().model_to_string()).table._kernel_arrays()
+    arrays = er.models.TreeEnsemble.of_lightgbm(trained().model_to_string()).table._kernel_arrays()
     with pytest.raises(ValueError, match="a cover for each leaf"):
         _core.tree_contributions(**arrays, cover=np.ones(1), x=np.zeros((1, 4), np.float32), threads=1)
     with pytest.raises(ValueError, match="differ in features"):

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.models.lightgbm_text import write_lightgbm
 from exactrank.models.plain_tree import PlainTree, table_of
 from exactrank.models.tree_table import CATEGORICAL, TreeTable
-
-from .test_tree_ensemble import boosters, ensemble, hard_rows, same, trained
+from tests.models.test_tree_ensemble import boosters, ensemble, hard_rows, same, trained
 
 
 @given(boosters(), st.integers(0, 99), st.data())
@@ -23,7 +22,7 @@ def test_the_first_trees_are_those_of_lightgbm(booster, seed, data):
     text, count = booster.model_to_string(), data.draw(st.integers(1, booster.num_trees()))
     table, X = ensemble(text).table, hard_rows(text, seed)
     assert same(table.first(count), ensemble(booster.model_to_string(num_iteration=count)).table)
-    assert xr.TreeEnsemble(table.first(0)).score(X).tolist() == [0.0] * len(X)
+    assert er.models.TreeEnsemble(table.first(0)).score(X).tolist() == [0.0] * len(X)
     assert same(table.first(0).joined(table), table)
     assert same(table.joined(table.first(0)), table)
     assert same(table.single(0).joined(*(table.single(t) for t in range(1, table.n_trees))), table)
@@ -38,7 +37,7 @@ def test_weights_go_into_the_leaves(booster, seed, data):
     changed, leaf = table.scaled(weights), booster.predict(X, pred_leaf=True).reshape(len(X), trees)
     theirs = [sum((w * booster.get_leaf_output(t, k) for t, (w, k) in enumerate(zip(weights, own, strict=True))), 0.0) for own in leaf]
     written = lgb.Booster(model_str=write_lightgbm(changed))
-    assert xr.TreeEnsemble(changed).score(X).tolist() == theirs == written.predict(X, raw_score=True).tolist()
+    assert er.models.TreeEnsemble(changed).score(X).tolist() == theirs == written.predict(X, raw_score=True).tolist()
     assert changed.shrinkage.tolist() == (table.shrinkage * weights).tolist()
     assert same(table.scaled([1.0] * trees), table)
 
@@ -52,8 +51,8 @@ def test_joined_trees_add_up(first, second, seed):
     scores = np.zeros(len(X))
     for table in (tables[0], *tables):
         for t in range(table.n_trees):
-            scores = scores + xr.TreeEnsemble(table.single(t)).score(X)
-    assert xr.TreeEnsemble(whole).score(X).tobytes() == scores.tobytes()
+            scores = scores + er.models.TreeEnsemble(table.single(t)).score(X)
+    assert er.models.TreeEnsemble(whole).score(X).tobytes() == scores.tobytes()
 
 
 @given(boosters(), st.integers(0, 99))
@@ -91,7 +90,7 @@ def test_arrays_cannot_be_changed_and_copies_are_the_same():
 )
 def test_changes_that_make_no_sense_are_refused(change, said):
     table = ensemble(trained(trees=3).model_to_string()).table.scaled([1.0, 1.0, 100.0])
-    with pytest.raises(xr.ExactRankError, match=said):
+    with pytest.raises(er.errors.ExactRankError, match=said):
         change(table)
 
 
@@ -135,7 +134,7 @@ SOUND = {
 def test_wrong_arrays_are_refused_with_the_tree_and_the_value(change, said):
     assert [field.name for field in fields(TreeTable)] == list(SOUND)
     assert TreeTable(**SOUND).native.scores(np.array([[0, 0], [0, 1], [1, 0]], np.float32), 1).tolist() == [1.5, 3.5, 2.5]
-    with pytest.raises(xr.DataError, match=said):
+    with pytest.raises(er.errors.DataError, match=said):
         TreeTable(**SOUND | change)
 
 
@@ -175,7 +174,7 @@ def walked(tree, row):
 @given(st.lists(plain_trees(), min_size=1, max_size=4), st.integers(0, 99))
 @settings(max_examples=60)
 def test_plain_trees_score_as_they_are_walked(trees, seed):
-    scorer = xr.TreeEnsemble(table_of(trees, 3), ("a", "b", "c d"))
+    scorer = er.models.TreeEnsemble(table_of(trees, 3), ("a", "b", "c d"))
     close = [np.nextafter(np.float32(t), np.float32(side)) for t in (0.0, 0.5, -1.0, 0.1, 3.0) for side in (-np.inf, np.inf)]
     X = np.random.default_rng(seed).choice(np.array([np.nan, 0.0, 0.5, -1.0, 0.1, 3.0, np.inf, *close], np.float32), (60, 3))
     theirs = [sum((walked(tree, row) for tree in trees), 0.0) for row in X]
@@ -203,7 +202,7 @@ def test_what_is_no_tree_is_named_with_its_node(given, said):
     sound = {"feature": [1, 0, 0], "threshold": [0.5, 0, 0], "left": [1, -1, -1], "right": [2, -1, -1], "value": [0, 1.0, 2.0]}
     stump = PlainTree(**{name: np.array(values) for name, values in sound.items()})
     table_of([stump], 2)
-    with pytest.raises(xr.DataError, match=said):
+    with pytest.raises(er.errors.DataError, match=said):
         table_of([stump, replace(stump, **{name: np.array(values) for name, values in given.items()})], 2)
-    with pytest.raises(xr.DataError, match="no trees"):
+    with pytest.raises(er.errors.DataError, match="no trees"):
         table_of([], 2)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.learning.training.progress import Progress
 from exactrank.rankers.base import Ranker
@@ -39,13 +39,13 @@ BRIEF = (
 RNG = np.random.default_rng(0)
 
 
-def one_query(documents: int) -> xr.RankingData:
+def one_query(documents: int) -> er.RankingData:
     X = RNG.standard_normal((documents, 4)).astype(np.float32)
-    return xr.RankingData.from_arrays(X, np.clip(np.round(X[:, 0] + RNG.standard_normal(documents)), 0, 4), group=[documents])
+    return er.RankingData.from_arrays(X, np.clip(np.round(X[:, 0] + RNG.standard_normal(documents)), 0, 4), group=[documents])
 
 
-def kernel_of(measure: str, data: xr.RankingData) -> tuple[_core.Kernel, Any]:
-    return xr.parse_measure(measure).kernel(data.y, data.n_documents)
+def kernel_of(measure: str, data: er.RankingData) -> tuple[_core.Kernel, Any]:
+    return er.parse_measure(measure).kernel(data.y, data.n_documents)
 
 
 LONG = one_query(150_000)
@@ -54,16 +54,16 @@ W = np.ones(1)
 EMPTY_PIPE = os.pipe()[0]
 
 
-def rule(documents: xr.RankingData, measure: str | None = None) -> _core.LambdaRule:
+def rule(documents: er.RankingData, measure: str | None = None) -> _core.LambdaRule:
     kernel, grades = (None, documents.y) if measure is None else kernel_of(measure, documents)
     return _core.LambdaRule(kernel, grades, documents.y, "logistic", 1.0, 2**31 - 1, 2**31 - 1, 0.0)
 
 
-def asked(objective: _core.Objective, data: xr.RankingData = LONG) -> object:
+def asked(objective: _core.Objective, data: er.RankingData = LONG) -> object:
     return _core.answers(objective, data.X[:, 1].astype(float), data.indptr, np.ones(data.n_queries), True, True, 2)
 
 
-def bound(measure: str, data: xr.RankingData, ties: bool = False) -> _core.BoundMeasure:
+def bound(measure: str, data: er.RankingData, ties: bool = False) -> _core.BoundMeasure:
     return _core.BoundMeasure(*kernel_of(measure, data), data.indptr, None, ties, W)
 
 
@@ -114,7 +114,7 @@ def planes() -> object:
 
 
 def with_helpers(groups: list[int]) -> object:
-    data = xr.RankingData.from_arrays(LONG.X[: sum(groups)], LONG.y[: sum(groups)], group=groups)
+    data = er.RankingData.from_arrays(LONG.X[: sum(groups)], LONG.y[: sum(groups)], group=groups)
     return asked(_core.lambdas(rule(data)), data)
 
 
@@ -122,7 +122,7 @@ STEPS: list[Progress] = []  #: that training has made
 
 
 def fitted(name: str) -> object:
-    return getattr(xr, name)().fit(LONG, progress=STEPS.append)
+    return getattr(er, name)().fit(LONG, progress=STEPS.append)
 
 
 CASES: dict[str, Callable[[], object]] = {name: partial(fitted, name) for name in RANKERS} | {

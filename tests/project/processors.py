@@ -18,7 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support import numerics
 from exactrank.compare.statistics.paired import cohens_d, paired_t, randomisation, rank_biserial, wilcoxon
 from exactrank.data.synthetic import CubicPolynomial
@@ -45,40 +45,40 @@ def fit(ranker: Ranker, valid: bool = True) -> object:
     return ranker.fit(train, valid=DATA.data(10, first=100) if valid else None).predict(DATA.data(10, first=200))
 
 
-def wide() -> xr.RankingData:
+def wide() -> er.RankingData:
     """More features than documents."""
     return CubicPolynomial(features=60, documents=4, seed=1).data(8)
 
 
-def runs() -> xr.RankingData:
+def runs() -> er.RankingData:
     """Three retrieval systems, whose scores are features."""
     data = DATA.data(30)
     rng = np.random.default_rng(0)
     X = np.stack([data.y + scale * numerics.standard_normal(rng, data.n_documents) for scale in (1.0, 2.0, 3.0)], axis=1)
-    return xr.RankingData.from_arrays(X, data.y, group=data.sizes.tolist())
+    return er.RankingData.from_arrays(X, data.y, group=data.sizes.tolist())
 
 
 def bradley_terry() -> object:
     data = DATA.data(6)
     better = np.arange(0, data.n_documents - 1, 3)
-    strengths = xr.bradley_terry(xr.with_pairs(data, {"better": better, "worse": better + 1}))
+    strengths = er.pairs.bradley_terry(er.pairs.with_pairs(data, {"better": better, "worse": better + 1}))
     return strengths.strength, strengths.error, strengths.grades
 
 
 def clicks() -> object:
     """A simulated log, the propensities that every method estimates from it, grades, and an estimate of a ranker."""
     data = replace(DATA, document_ids=True).data(20)
-    log = xr.simulate_clicks(data, sessions=40, shown=6, seed=1).clicks
+    log = er.clicks.simulate_clicks(data, sessions=40, shown=6, seed=1).clicks
     estimates = {how: log.propensities(how, bootstrap=5) for how in ("harvest", "em", "dbn")}
     curve = estimates["em"]
-    worth = xr.evaluate("DCG(gain='linear')@5", data, data.X[:, 0], clicks=log, propensity=curve)
-    single = xr.simulate_clicks(data, "cascade", sessions=40, shown=6, seed=1).clicks.propensities("cascade", bootstrap=5)
+    worth = er.evaluate("DCG(gain='linear')@5", data, data.X[:, 0], clicks=log, propensity=curve)
+    single = er.clicks.simulate_clicks(data, "cascade", sessions=40, shown=6, seed=1).clicks.propensities("cascade", bootstrap=5)
     return [*estimates.values(), single], log.to_data(data, curve).y, worth.means, worth.intervals
 
 
 def comparison() -> object:
     """A comparison of two rankers without times and memory, and the p-values of all tests."""
-    compared = xr.compare(DATA.data(24), ["ridge", "listnet(max_iter=3)"], ["nDCG@5", "AP"], folds=3, workers=1)
+    compared = er.compare(DATA.data(24), ["ridge", "listnet(max_iter=3)"], ["nDCG@5", "AP"], folds=3, workers=1)
     table = compared.to_frame().drop(columns=["fit_seconds", "tuning_seconds", "memory_bytes"])
     differences = numerics.standard_normal(np.random.default_rng(2), 40) + 0.3
     tests = paired_t, wilcoxon, randomisation, cohens_d, rank_biserial
@@ -104,51 +104,51 @@ def network() -> Network:
 
 def evaluation() -> object:
     data = DATA.data(30)
-    values = xr.evaluate(["nDCG@5", "nDCG", "ERR", "RBP", "AP", "DCG(gain={0: 0, 1: 1, 2: 3, 3: 9, 4: 20})"], data, data.X[:, 0])
+    values = er.evaluate(["nDCG@5", "nDCG", "ERR", "RBP", "AP", "DCG(gain={0: 0, 1: 1, 2: 3, 3: 9, 4: 20})"], data, data.X[:, 0])
     return values.means, values.intervals, values.per_query
 
 
 RESULTS: dict[str, Callable[[], object]] = {
-    "AdaRank": lambda: fit(xr.AdaRank()),
-    "ApproxNDCG": lambda: fit(xr.ApproxNDCG(max_iter=8)),
-    "Blend": lambda: fit(xr.Blend(members=("ridge", "lambdamart(trees=5)", "directrank(max_iter=2)")), valid=False),
-    "CoordinateAscent": lambda: fit(xr.CoordinateAscent(restarts=2)),
-    "DirectRank": lambda: fit(xr.DirectRank(bags=0, max_iter=3)),
-    "DirectRank, ridge start": lambda: fit(xr.DirectRank(bags=3, start="ridge", max_iter=2), valid=False),
-    "DirectRankTrees": lambda: fit(xr.DirectRankTrees(trees=4, leverage=2, bags=0)),
-    "LambdaMART": lambda: fit(xr.LambdaMART(trees=6, bags=0)),
-    "LambdaMART, ten forests": lambda: fit(xr.LambdaMART(trees=6)),
-    "LambdaRank": lambda: fit(xr.LambdaRank(max_iter=6)),
-    "LambdaRank, hidden": lambda: fit(xr.LambdaRank(hidden=5, max_iter=6)),
-    "ListNet, L-BFGS": lambda: fit(xr.ListNet(solver="lbfgs", max_iter=20)),
-    "ListMLE": lambda: fit(xr.ListMLE(max_iter=8)),
-    "ListNet": lambda: fit(xr.ListNet(max_iter=8)),
-    "MART": lambda: fit(xr.MART(trees=6, bags=0)),
-    "MART, symmetric": lambda: fit(xr.MART(trees=6, shape="symmetric", split_noise=0.5, path_smoothing=2.0, bags=0)),
-    "RankBoost": lambda: fit(xr.RankBoost(max_iter=15)),
-    "RankCosine": lambda: fit(xr.RankCosine(max_iter=8)),
-    "RankNet": lambda: fit(xr.RankNet(max_iter=6)),
-    "RankSVM": lambda: fit(xr.RankSVM(), valid=False),
-    "Ridge": lambda: fit(xr.Ridge(), valid=False),
-    "Ridge, wide": lambda: xr.Ridge().fit(wide()).predict(wide()),
-    "SmoothRank": lambda: fit(xr.SmoothRank(max_iter=6)),
-    "SPSARank": lambda: fit(xr.SPSARank(max_iter=20)),
-    "StructuredRank": lambda: fit(xr.StructuredRank(max_iter=30), valid=False),
-    "StructuredRank, ramp": lambda: fit(xr.StructuredRank(bound="ramp", max_iter=30)),
-    "SVMMAP": lambda: fit(xr.SVMMAP(max_iter=30)),
+    "AdaRank": lambda: fit(er.AdaRank()),
+    "ApproxNDCG": lambda: fit(er.ApproxNDCG(max_iter=8)),
+    "Blend": lambda: fit(er.Blend(members=("ridge", "lambdamart(trees=5)", "directrank(max_iter=2)")), valid=False),
+    "CoordinateAscent": lambda: fit(er.CoordinateAscent(restarts=2)),
+    "DirectRank": lambda: fit(er.DirectRank(bags=0, max_iter=3)),
+    "DirectRank, ridge start": lambda: fit(er.DirectRank(bags=3, start="ridge", max_iter=2), valid=False),
+    "DirectRankTrees": lambda: fit(er.DirectRankTrees(trees=4, leverage=2, bags=0)),
+    "LambdaMART": lambda: fit(er.LambdaMART(trees=6, bags=0)),
+    "LambdaMART, ten forests": lambda: fit(er.LambdaMART(trees=6)),
+    "LambdaRank": lambda: fit(er.LambdaRank(max_iter=6)),
+    "LambdaRank, hidden": lambda: fit(er.LambdaRank(hidden=5, max_iter=6)),
+    "ListNet, L-BFGS": lambda: fit(er.ListNet(solver="lbfgs", max_iter=20)),
+    "ListMLE": lambda: fit(er.ListMLE(max_iter=8)),
+    "ListNet": lambda: fit(er.ListNet(max_iter=8)),
+    "MART": lambda: fit(er.MART(trees=6, bags=0)),
+    "MART, symmetric": lambda: fit(er.MART(trees=6, shape="symmetric", split_noise=0.5, path_smoothing=2.0, bags=0)),
+    "RankBoost": lambda: fit(er.RankBoost(max_iter=15)),
+    "RankCosine": lambda: fit(er.RankCosine(max_iter=8)),
+    "RankNet": lambda: fit(er.RankNet(max_iter=6)),
+    "RankSVM": lambda: fit(er.RankSVM(), valid=False),
+    "Ridge": lambda: fit(er.Ridge(), valid=False),
+    "Ridge, wide": lambda: er.Ridge().fit(wide()).predict(wide()),
+    "SmoothRank": lambda: fit(er.SmoothRank(max_iter=6)),
+    "SPSARank": lambda: fit(er.SPSARank(max_iter=20)),
+    "StructuredRank": lambda: fit(er.StructuredRank(max_iter=30), valid=False),
+    "StructuredRank, ramp": lambda: fit(er.StructuredRank(bound="ramp", max_iter=30)),
+    "SVMMAP": lambda: fit(er.SVMMAP(max_iter=30)),
     "artificial data": lambda: (DATA.data(20).X, DATA.data(20).y),
     "Bradley-Terry": bradley_terry,
     "clicks": clicks,
     "comparison": comparison,
     "deep model": lambda: deep().score(DATA.data(30).X),
     "evaluation": evaluation,
-    "forces": lambda: xr.forces(xr.Lambdas("nDCG@5"), DATA.data(3)).to_json(),
-    "fusion": lambda: xr.fuse(runs(), bootstrap=30, folds=3).to_json(),
-    "importance": lambda: xr.importance(xr.Ridge().fit(DATA.data(24)), DATA.data(10, first=100)).to_json(),
+    "forces": lambda: er.inspect.forces(er.losses.Lambdas("nDCG@5"), DATA.data(3)).to_json(),
+    "fusion": lambda: er.fuse(runs(), bootstrap=30, folds=3).to_json(),
+    "importance": lambda: er.inspect.importance(er.Ridge().fit(DATA.data(24)), DATA.data(10, first=100)).to_json(),
     "network": lambda: network().score(DATA.data(30).X),
-    "optimality": lambda: xr.optimality(xr.Ridge().fit(DATA.data(24)), DATA.data(10)).to_json(),
-    "Pareto front": lambda: xr.pareto(["x0", "x1", "x2"], runs(), ["nDCG@5", "AP"]).to_json(),
-    "smoothness": lambda: xr.smoothness(xr.Ridge().fit(DATA.data(24)), DATA.data(10)).to_json(),
+    "optimality": lambda: er.inspect.optimality(er.Ridge().fit(DATA.data(24)), DATA.data(10)).to_json(),
+    "Pareto front": lambda: er.pareto(["x0", "x1", "x2"], runs(), ["nDCG@5", "AP"]).to_json(),
+    "smoothness": lambda: er.inspect.smoothness(er.Ridge().fit(DATA.data(24)), DATA.data(10)).to_json(),
 }
 
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from tests.faults.laws import OLD, Bench, check_clean, check_honest
 from tests.faults.operations import OPERATIONS, QUICK
 from tests.faults.shim import UNAVAILABLE, Fault
@@ -54,7 +54,7 @@ def test_open_files(benches, name):
 def test_memory(benches, tmp_path):
     """Data of 40 MB with ever more memory: an error that says so, until there is enough."""
     large = tmp_path / "large.xr"
-    xr.write(xr.RankingData.from_arrays([[0.5] * 100] * 100_000, [1, 0] * 50_000, group=[100] * 1000), large)
+    er.write(er.RankingData.from_arrays([[0.5] * 100] * 100_000, [1, 0] * 50_000, group=[100] * 1000), large)
     bench, codes = benches["predict"], []
     for size in (1, 8, 24, 400):
         with bench.folder() as folder:

@@ -16,9 +16,9 @@ X = rng.normal(size=(400, 4))
 frame = pd.DataFrame(X, columns=["bm25", "dense", "<b>age</b>", "length"])
 frame["relevance"] = np.clip(np.round(X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=400) + 1), 0, 3)
 frame["query_id"] = np.arange(400) // 20
-data = xr.RankingData.from_frame(frame)
+data = er.RankingData.from_frame(frame)
 train, valid = data.take_queries(range(12)), data.take_queries(range(12, 20))
-linear, trees = xr.Ridge().fit(train), xr.LambdaMART(trees=20, bags=0).fit(train, valid=valid)
+linear, trees = er.Ridge().fit(train), er.LambdaMART(trees=20, bags=0).fit(train, valid=valid)
 """
 RESULTS = {
     "data": "data",
@@ -27,25 +27,25 @@ RESULTS = {
     "scorer": "trees.model_.scorer",
     "evaluation": "trees.model_.evaluate(valid, ['nDCG@10', 'AP'])",
     "history": "trees.history_",
-    "fusion": "xr.fuse(xr.systems_from_frame(frame, ['bm25', 'dense']), folds=2, bootstrap=20)",
-    "importance": "xr.importance(trees, valid, repeats=1)",
-    "optimality": "xr.optimality(linear, valid)",
-    "smoothness": "xr.smoothness(linear, valid, samples=[])",
-    "forces": "xr.forces(xr.Lambdas(), valid, queries=3)",
-    "step function": "xr.profile('nDCG@10', valid, linear.predict(valid), valid.feature('bm25'))",
-    "comparison": "xr.compare(data, [xr.Ridge(), xr.RankBoost(max_iter=5)], trials=1, folds=3, workers=1)",
+    "fusion": "er.fuse(er.systems_from_frame(frame, ['bm25', 'dense']), folds=2, bootstrap=20)",
+    "importance": "er.inspect.importance(trees, valid, repeats=1)",
+    "optimality": "er.inspect.optimality(linear, valid)",
+    "smoothness": "er.inspect.smoothness(linear, valid, samples=[])",
+    "forces": "er.inspect.forces(er.losses.Lambdas(), valid, queries=3)",
+    "step function": "er.profile('nDCG@10', valid, linear.predict(valid), valid.feature('bm25'))",
+    "comparison": "er.compare(data, [er.Ridge(), er.RankBoost(max_iter=5)], trials=1, folds=3, workers=1)",
 }
 RANKERS = {
     "linear ranker": "linear",
     "tree ranker": "trees",
-    "network ranker": "xr.RankNet(hidden=3, max_iter=3).fit(train)",
-    "threshold ranker": "xr.RankBoost(max_iter=5).fit(train)",
+    "network ranker": "er.RankNet(hidden=3, max_iter=3).fit(train)",
+    "threshold ranker": "er.RankBoost(max_iter=5).fit(train)",
 }
 PICTURES = {
     "history": "trees.history_.plot()",
     "history again": "trees.history_.plot()  # once more",
-    "importance": "xr.importance(trees, valid, repeats=1).plot()",
-    "optimality": "xr.optimality(linear, valid).plot();",
+    "importance": "er.inspect.importance(trees, valid, repeats=1).plot()",
+    "optimality": "er.inspect.optimality(linear, valid).plot();",
 }
 
 

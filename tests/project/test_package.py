@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from tests import ROOT
 
@@ -26,9 +26,9 @@ def test_a_function_with_the_name_of_a_package_is_the_function_in_any_order(name
 
 
 def test_public_names_are_what_they_say():
-    assert [name for name in xr.__all__ if getattr(xr, name).__name__ != name] == []
+    assert [name for name in er.__all__ if getattr(er, name).__name__ != name] == []
     with pytest.raises(AttributeError, match="no attribute 'workbench'"):
-        _ = xr.workbench
+        _ = er.workbench
 
 
 def test_one_core_for_python_3_12_and_later():

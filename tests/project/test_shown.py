@@ -18,7 +18,7 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support import pictures
 from exactrank._support.pictures import Pictured
 from exactrank._support.tables import COLUMNS, ROWS, Shown, Table
@@ -49,29 +49,29 @@ def data(features=30):
     X = rng.normal(size=(600, features)).astype(np.float32)
     y = np.clip(np.round(X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=600) + 1), 0, 3)
     names = [f"{NASTY} {j}" for j in range(features)]
-    return xr.RankingData.from_arrays(X, y, qid=[f"{NASTY} {q}" for q in rng.permutation(600) % 30], docid=range(600), feature_names=names)
+    return er.RankingData.from_arrays(X, y, qid=[f"{NASTY} {q}" for q in rng.permutation(600) % 30], docid=range(600), feature_names=names)
 
 
 @cache
 def fitted(name):
     return {
-        "linear": xr.Ridge(),
-        "trees": xr.LambdaMART(trees=30, bags=0),
-        "network": xr.RankNet(hidden=3, max_iter=5),
-        "thresholds": xr.RankBoost(max_iter=10),
-        "restarts": xr.CoordinateAscent("nDCG@5", restarts=3, max_iter=2),
+        "linear": er.Ridge(),
+        "trees": er.LambdaMART(trees=30, bags=0),
+        "network": er.RankNet(hidden=3, max_iter=5),
+        "thresholds": er.RankBoost(max_iter=10),
+        "restarts": er.CoordinateAscent("nDCG@5", restarts=3, max_iter=2),
     }[name].fit(data(), valid=data())
 
 
 def added():
-    return xr.Model(xr.Sum((fitted("linear").model_.scorer, fitted("trees").model_.scorer), np.ones(2)))
+    return er.Model(er.models.Sum((fitted("linear").model_.scorer, fitted("trees").model_.scorer), np.ones(2)))
 
 
 @cache
 def fusion(systems=2):
     scores = data(systems)
     named = replace(scores, feature_names=tuple(f"{NASTY} {j}" for j in range(systems)))
-    return xr.fuse(named, folds=2, bootstrap=20, cells=10)
+    return er.fuse(named, folds=2, bootstrap=20, cells=10)
 
 
 def run_of(kind):
@@ -82,13 +82,13 @@ def run_of(kind):
 
 def tuned():
     trials = tuple(Trial({"rate": 0.1 * t, "kind": NASTY}, 0.5 + 0.01 * t, 1.0) for t in range(25))
-    return xr.Tuned(fitted("linear"), trials[-1], trials)
+    return er.Tuned(fitted("linear"), trials[-1], trials)
 
 
 @cache
 def simulated():
     """Clicks on the documents of the data."""
-    return xr.simulate_clicks(data(), sessions=20)
+    return er.clicks.simulate_clicks(data(), sessions=20)
 
 
 @cache
@@ -96,7 +96,7 @@ def paired():
     """The data with the pairs of some neighbours."""
     given, rows = data(), data().indptr[:2].tolist()
     better, worse = (given.docid.take([row + down for row in rows]).tolist() for down in (0, 1))
-    return xr.with_pairs(given, {"query_id": given.qid[:2].tolist(), "better": better, "worse": worse})
+    return er.pairs.with_pairs(given, {"query_id": given.qid[:2].tolist(), "better": better, "worse": worse})
 
 
 #: What is shown, and how many rows its frame has.
@@ -104,11 +104,11 @@ RESULTS = {
     "data": (data, 600),
     "judgments": (lambda: run_of(Judgments), 600),
     "run": (lambda: run_of(RetrievalRun), 600),
-    "evaluation": (lambda: xr.evaluate(["nDCG@10", "AP"], data(), data().y), 30),
+    "evaluation": (lambda: er.evaluate(["nDCG@10", "AP"], data(), data().y), 30),
     "linear model": (lambda: fitted("linear").model_, 30),
     "tree model": (lambda: fitted("trees").model_, 30),
     "network": (lambda: fitted("network").model_, 30),
-    "selection": (lambda: xr.Ridge().fit(data()).selection_, 11),
+    "selection": (lambda: er.Ridge().fit(data()).selection_, 11),
     "thresholds": (lambda: fitted("thresholds").model_, 30),
     "sum": (added, 30),
     "scorer": (lambda: fitted("trees").model_.scorer, 30),
@@ -120,19 +120,19 @@ RESULTS = {
     "tuned": (tuned, 25),
     "fusion": (fusion, 2),
     "fusion of three": (lambda: fusion(3), 3),
-    "importance": (lambda: xr.importance(fitted("trees"), data(), repeats=1), 30),
-    "optimality": (lambda: xr.optimality(fitted("linear"), data()), 30),
-    "smoothness": (lambda: xr.smoothness(fitted("network"), data(), samples=[10], points=5), 16),
-    "forces": (lambda: xr.forces(xr.Lambdas(xr.NDCG()), data(), queries=12), 12),
-    "slopes": (lambda: xr.slopes(xr.Lambdas(), data(), data().y), 600),
+    "importance": (lambda: er.inspect.importance(fitted("trees"), data(), repeats=1), 30),
+    "optimality": (lambda: er.inspect.optimality(fitted("linear"), data()), 30),
+    "smoothness": (lambda: er.inspect.smoothness(fitted("network"), data(), samples=[10], points=5), 16),
+    "forces": (lambda: er.inspect.forces(er.losses.Lambdas(er.measures.NDCG()), data(), queries=12), 12),
+    "slopes": (lambda: er.losses.slopes(er.losses.Lambdas(), data(), data().y), 600),
     "clicks": (lambda: simulated().clicks, None),
     "off-policy evaluation": (lambda: simulated().clicks.evaluate("DCG(gain='linear')@5", data(), data().y, "1/k"), 30),
-    "interleaved": (lambda: xr.interleave(data(), data().X[:, 0], data().X[:, 1]), None),
+    "interleaved": (lambda: er.clicks.interleave(data(), data().X[:, 0], data().X[:, 1]), None),
     "propensities": (lambda: simulated().clicks.propensities(bootstrap=5), None),
     "pairs": (lambda: paired().preferences, None),
-    "strengths": (lambda: xr.bradley_terry(paired()), None),
-    "front": (lambda: xr.pareto(fitted("linear"), data(), ["nDCG@10", "AP"]), None),
-    "step function": (lambda: xr.profile("nDCG@10", data(), data().y, data().X[:, 0]), None),
+    "strengths": (lambda: er.pairs.bradley_terry(paired()), None),
+    "front": (lambda: er.pareto(fitted("linear"), data(), ["nDCG@10", "AP"]), None),
+    "step function": (lambda: er.profile("nDCG@10", data(), data().y, data().X[:, 0]), None),
 }
 PICTURED = ["comparison", "comparison of sets", "comparison with failures", "forces", "fusion", "history", "history of restarts"]
 PICTURED += ["front", "importance", "optimality", "propensities", "smoothness", "step function"]
@@ -174,7 +174,11 @@ def test_what_is_printed_is_short(name):
 def test_what_results_are_made_of_is_short_too():
     comparison = make_comparison(queries=400)
     parts = [comparison.fits[0], comparison.datasets[0], comparison.methods[0], data().docid, fusion().sweep, fusion().comparison[0]]
-    parts += [xr.separate(xr.Structured(xr.NDCG()), data(), data().y), result("smoothness").curves[0], result("optimality").best]
+    parts += [
+        er.losses.separate(er.losses.Structured(er.measures.NDCG()), data(), data().y),
+        result("smoothness").curves[0],
+        result("optimality").best,
+    ]
     assert max(len(repr(part)) for part in parts) < 1000
 
 
@@ -219,7 +223,7 @@ def test_a_frame_is_of_what_is_installed(monkeypatch, installed, kind, name):
 
 def test_without_any_library_of_frames_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr("exactrank._support.tables.find_spec", lambda library: None)
-    with pytest.raises(xr.IncompatibleError, match=r"needs pandas, polars or pyarrow, and none is installed; pip install pandas"):
+    with pytest.raises(er.errors.IncompatibleError, match=r"needs pandas, polars or pyarrow, and none is installed; pip install pandas"):
         data().to_frame()
 
 
@@ -227,7 +231,7 @@ def test_data_comes_back_from_its_frame_in_the_order_of_the_caller():
     given = data()
     frame = given.to_frame()
     assert frame["doc_id"].tolist() == [str(i) for i in range(600)]  # as they were given, not as they are kept
-    back = xr.RankingData.from_frame(frame)
+    back = er.RankingData.from_frame(frame)
     assert back.feature_names == given.feature_names
     for name in ("X", "y", "qid", "indptr", "order"):
         assert np.array_equal(getattr(back, name), getattr(given, name)), name
@@ -236,16 +240,16 @@ def test_data_comes_back_from_its_frame_in_the_order_of_the_caller():
 
 def test_categories_of_data_are_text_in_its_frame():
     texts = ["b", None, "a", "b"]
-    given = xr.RankingData.from_frame(pd.DataFrame({"query_id": [1, 2, 1, 2], "relevance": 0, "size": [1.0, 2, 3, 4], "kind": texts}))
+    given = er.RankingData.from_frame(pd.DataFrame({"query_id": [1, 2, 1, 2], "relevance": 0, "size": [1.0, 2, 3, 4], "kind": texts}))
     read = given.to_frame()["kind"]
     assert [None if value != value else value for value in read] == texts
-    assert xr.RankingData.from_frame(given.to_frame()).levels == given.levels == {"kind": ("a", "b")}
+    assert er.RankingData.from_frame(given.to_frame()).levels == given.levels == {"kind": ("a", "b")}
     assert ">b<" in given._repr_html_()
 
 
 def test_weights_and_offsets_of_data_are_in_its_frame():
     X = 1e9 + np.arange(12.0).reshape(6, 2) / 4  # float32 cannot hold it
-    given = xr.RankingData.from_arrays(X, range(6), qid=[1, 2, 1, 2, 1, 2], sample_weight=range(1, 7), query_weight=[2, 3])
+    given = er.RankingData.from_arrays(X, range(6), qid=[1, 2, 1, 2, 1, 2], sample_weight=range(1, 7), query_weight=[2, 3])
     frame = given.to_frame()
     assert np.array_equal(frame[["x0", "x1"]], X)
     assert frame["query_weight"].tolist() == [2, 3, 2, 3, 2, 3]
@@ -254,8 +258,8 @@ def test_weights_and_offsets_of_data_are_in_its_frame():
 
 
 def test_a_feature_called_as_another_column_is_refused_in_a_frame_and_shown():
-    given = xr.RankingData.from_arrays([[1.0]], [0], group=[1], feature_names=["relevance"])
-    with pytest.raises(xr.DataError, match="the feature 'relevance' is called as another column"):
+    given = er.RankingData.from_arrays([[1.0]], [0], group=[1], feature_names=["relevance"])
+    with pytest.raises(er.errors.DataError, match="the feature 'relevance' is called as another column"):
         given.to_frame()
     assert given._repr_html_().count(">relevance<") == 2
 
@@ -309,7 +313,7 @@ def test_a_picture_returns_its_axes_and_goes_where_it_is_wanted(tmp_path, name):
     found.plot(path=path)
     assert path.read_text().startswith("<?xml")
     assert plt.get_fignums() == [*before, ax.figure.number]  # what is written leaves no figure behind
-    with pytest.raises(xr.OutputExistsError):
+    with pytest.raises(er.errors.OutputExistsError):
         found.plot(path=path)
     found.plot(path=path, force=True)
     both = tmp_path / "both.png"
@@ -319,18 +323,18 @@ def test_a_picture_returns_its_axes_and_goes_where_it_is_wanted(tmp_path, name):
 
 @pytest.mark.parametrize("name", PICTURED)
 def test_a_path_in_the_place_of_axes_is_named(name):
-    with pytest.raises(xr.DataError, match=r"ax='a\.png' is a path, not an Axes of matplotlib; give plot\(path='a\.png'\)"):
+    with pytest.raises(er.errors.DataError, match=r"ax='a\.png' is a path, not an Axes of matplotlib; give plot\(path='a\.png'\)"):
         result(name).plot("a.png")
 
 
 def test_all_results_are_looked_at():
     """So that the laws above hold for a result that is added, too."""
     kinds = {type(result(name)) for name in RESULTS} | {type(fitted(name).model_.scorer) for name in ("linear", "network", "thresholds")}
-    deep = xr.load(GOLDEN / "models" / "deep.json").scorer  # made by PyTorch, which need not be there
+    deep = er.load(GOLDEN / "models" / "deep.json").scorer  # made by PyTorch, which need not be there
     assert len(repr(deep)) < 100
     assert "<table" in deep._repr_html_()
     kinds.add(type(deep))
-    assert _derived(Shown) - {xr.Sum, Scorer} <= kinds
+    assert _derived(Shown) - {er.models.Sum, Scorer} <= kinds
     assert _derived(Pictured) == {type(result(name)) for name in PICTURED}
 
 
@@ -342,7 +346,7 @@ def _derived(kind):
 def test_pictures_without_matplotlib_say_what_to_install(monkeypatch):
     found = result("history")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(xr.IncompatibleError, match=r"pip install 'exactrank\[report\]'"):
+    with pytest.raises(er.errors.IncompatibleError, match=r"pip install 'exactrank\[report\]'"):
         found.plot()
     assert "<img" not in fusion()._repr_html_()
 
@@ -363,9 +367,9 @@ def test_colours_are_those_of_the_report():
 def test_labels_of_a_picture_of_optimality_do_not_overlap():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2)) / [1, 1e5]
-    far = xr.RankingData.from_arrays(X, np.argsort(np.argsort(X[:, 0])) // 1000, group=[100] * 30, feature_names=["a", "b"])
+    far = er.RankingData.from_arrays(X, np.argsort(np.argsort(X[:, 0])) // 1000, group=[100] * 30, feature_names=["a", "b"])
     for weights in ([0.0, 1.0], [1.0, 123456.789]):
-        for axes in xr.optimality(xr.Model(xr.Linear(np.array(weights), ("a", "b"))), far, measure="nDCG").plot().ravel():
+        for axes in er.inspect.optimality(er.Model(er.models.Linear(np.array(weights), ("a", "b"))), far, measure="nDCG").plot().ravel():
             axes.figure.canvas.draw()
             left, right = axes.get_xlim()
             shown = [label for label in axes.get_xticklabels() if left <= label.get_position()[0] <= right and label.get_text()]
@@ -425,7 +429,7 @@ def test_a_forest_plot_shows_each_difference_from_the_baseline():
     assert points == pytest.approx(expected.tolist())
     assert "difference from directrank" in axes.get_xlabel()
     for name, value in (("dataset", "data-9"), ("measure", "RR"), ("baseline", "bm25")):
-        with pytest.raises(xr.DataError, match=re.escape(value)):
+        with pytest.raises(er.errors.DataError, match=re.escape(value)):
             comparison.plot(**{name: value})
     assert make_comparison(datasets=2).plot(dataset="data-2").get_title().startswith("data-2: ")
 
@@ -445,7 +449,7 @@ def frame():
 
 @cache
 def model():
-    return xr.Ridge().fit(xr.RankingData.from_arrays(frame()[["a", "b", "c"]], frame()["relevance"], qid=frame()["query_id"])).model_
+    return er.Ridge().fit(er.RankingData.from_arrays(frame()[["a", "b", "c"]], frame()["relevance"], qid=frame()["query_id"])).model_
 
 
 FRAMES = {
@@ -471,32 +475,32 @@ def test_a_model_takes_its_own_columns_out_of_a_frame(kind, trained):
 def _imported():
     lightgbm = pytest.importorskip("lightgbm")
     made = lightgbm.LGBMRanker(n_estimators=5, min_child_samples=5, verbose=-1)
-    return xr.from_estimator(made.fit(frame()[["a", "b", "c"]], frame()["relevance"], group=[20] * 10))
+    return er.from_estimator(made.fit(frame()[["a", "b", "c"]], frame()["relevance"], group=[20] * 10))
 
 
 def test_columns_that_a_frame_lacks_are_named():
     with pytest.raises(
-        xr.IncompatibleError, match=r"lacks 2 of the 3 features of the model: a, c; it has title, b, query_id, relevance; give"
+        er.errors.IncompatibleError, match=r"lacks 2 of the 3 features of the model: a, c; it has title, b, query_id, relevance; give"
     ):
         model().predict(frame().drop(columns=["a", "c"]))
-    with pytest.raises(xr.IncompatibleError, match="feature 'b' holds categories in the data, but the model has numbers for it"):
+    with pytest.raises(er.errors.IncompatibleError, match="feature 'b' holds categories in the data, but the model has numbers for it"):
         model().predict(frame().assign(b="x"))
 
 
 def test_a_model_of_categories_takes_them_out_of_a_frame_with_others():
     given = frame().assign(kind=np.where(frame()["relevance"] > 0, "good", "bad"), tag="x")
-    trained = xr.LambdaMART(trees=5, bags=0).fit(xr.RankingData.from_frame(given.drop(columns=["title", "tag"]))).model_
+    trained = er.LambdaMART(trees=5, bags=0).fit(er.RankingData.from_frame(given.drop(columns=["title", "tag"]))).model_
     expected = trained.predict(given[list(trained.feature_names)])
     assert len(set(expected[given["kind"] == "good"]) & set(expected[given["kind"] == "bad"])) == 0
     for mixed in (given, given[given.columns[::-1]], pl.from_pandas(given), given.astype({"kind": "category"})):
         assert np.array_equal(trained.predict(mixed), expected)
-    with pytest.raises(xr.IncompatibleError, match="feature 'kind' holds numbers in the data, but it is a category of the model"):
+    with pytest.raises(er.errors.IncompatibleError, match="feature 'kind' holds numbers in the data, but it is a category of the model"):
         trained.predict(given.assign(kind=1.0))
     assert "kind" in trained._repr_html_()
 
 
 def test_labels_of_columns_need_not_be_strings():
-    numbered = xr.Model(xr.Linear(np.array([1.0, -1.0]), ("0", "1")))
+    numbered = er.Model(er.models.Linear(np.array([1.0, -1.0]), ("0", "1")))
     assert numbered.predict(pd.DataFrame({2: ["x"], 1: [3.0], 0: [5.0]})).tolist() == [2.0]
 
 
@@ -505,11 +509,11 @@ def test_a_model_scores_and_evaluates_itself(tmp_path, trained):
     given = _imported() if trained == "elsewhere" else model()
     if trained == "loaded":
         given.save(tmp_path / "m.json")
-        given = xr.load(tmp_path / "m.json")
+        given = er.load(tmp_path / "m.json")
     table = frame()
-    data = xr.RankingData.from_arrays(table[["a", "b", "c"]], table["relevance"], qid=table["query_id"])
+    data = er.RankingData.from_arrays(table[["a", "b", "c"]], table["relevance"], qid=table["query_id"])
     assert given.feature_names == ("a", "b", "c")
-    theirs = xr.evaluate(["AP", "nDCG@5"], data, given.predict(data))
+    theirs = er.evaluate(["AP", "nDCG@5"], data, given.predict(data))
     for ours in (
         given.evaluate(data, ["AP", "nDCG@5"]),
         given.evaluate(table, ["AP", "nDCG@5"]),
@@ -520,19 +524,19 @@ def test_a_model_scores_and_evaluates_itself(tmp_path, trained):
     assert given.score(table, measure="AP") == theirs.means["AP"]
     assert given.score(table, table["relevance"], qid=table["query_id"], measure="AP") == theirs.means["AP"]
     if trained == "elsewhere":
-        with pytest.raises(xr.IncompatibleError, match="does not say what measure it was trained on; name one"):
+        with pytest.raises(er.errors.IncompatibleError, match="does not say what measure it was trained on; name one"):
             given.score(data)
     else:
         assert given.score(data) == given.evaluate(data).means[given.measure] == given.score(data, measure="nDCG@10")
 
 
 def test_what_a_model_cannot_evaluate():
-    data = xr.RankingData.from_frame(frame())
-    with pytest.raises(xr.DataError, match="RankingData holds y, qid already; leave out them"):
+    data = er.RankingData.from_frame(frame())
+    with pytest.raises(er.errors.DataError, match="RankingData holds y, qid already; leave out them"):
         model().score(data, frame()["relevance"], qid=frame()["query_id"])
-    with pytest.raises(xr.DataError, match="there are no grades; give y and qid"):
+    with pytest.raises(er.errors.DataError, match="there are no grades; give y and qid"):
         model().score(frame()[["a", "b", "c"]].to_numpy())
-    with pytest.raises(xr.DataError, match="has no column 'relevance' for the grade"):
+    with pytest.raises(er.errors.DataError, match="has no column 'relevance' for the grade"):
         model().score(frame().drop(columns="relevance"))
 
 

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.objectives.measured import Measured, QueryPerformance
 from exactrank.learning.optimizers.boosting import AdaRankOptimizer
 from exactrank.learning.training.selection import WINDOW
 from exactrank.models.architecture import LinearModel
 from exactrank.rankers.training_data import in_content_order
-
-from .reference import adarank as reference
+from tests.reference import adarank as reference
 
 SHARES = st.sampled_from(
     ["nDCG(ties='pessimistic')@3", "nDCG(empty='skip', ties='expected')@2", "AP(ties='pessimistic')", "ERR(empty=1)@4", "P@2"]
@@ -29,12 +28,12 @@ def judged(seed, queries=6, documents=5, features=4, weighted=False, noise=1.0):
     y = np.digitize(X @ np.linspace(-1, 1, features) + noise * rng.standard_normal(len(X)), [0.5, 1.5])
     y[0] = 2  # something to learn
     weight = rng.integers(0, 3, queries) + np.eye(1, queries)[0] if weighted else None
-    return xr.RankingData.from_arrays(X, y, group=[documents] * queries, query_weight=weight)
+    return er.RankingData.from_arrays(X, y, group=[documents] * queries, query_weight=weight)
 
 
 def performance(measure, data, turned):
     plain = LinearModel(standardise=False).on(data)
-    return QueryPerformance(Measured(xr.parse_measure(measure).over(data), plain), turned)
+    return QueryPerformance(Measured(er.parse_measure(measure).over(data), plain), turned)
 
 
 def run(problem, rest, rounds=7):
@@ -50,7 +49,7 @@ def run(problem, rest, rounds=7):
 @given(st.integers(0, 10_000), SHARES, REST, st.booleans(), st.booleans())
 def test_each_round_is_that_of_the_paper(seed, measure, rest, turned, weighted):
     data = judged(seed, weighted=weighted)
-    parsed, weight = xr.parse_measure(measure), np.ones(6) if data.query_weight is None else data.query_weight
+    parsed, weight = er.parse_measure(measure), np.ones(6) if data.query_weight is None else data.query_weight
     counted = reference.performances(parsed, data, np.zeros(data.n_documents))
     share, theta, taken = reference.shares(weight, [e * 0 for e in counted]), np.zeros(4), []
     for state in run(performance(measure, data, turned), rest):
@@ -112,11 +111,11 @@ def test_as_published_it_often_ends_there():
 
 
 def test_a_perfect_feature_is_enough():
-    data = xr.RankingData.from_arrays([[0.5, 1.0], [0.1, 2.0], [0.3, 0.0]], [1, 2, 0], group=[3])
-    ranker = xr.AdaRank("nDCG").fit(data)
+    data = er.RankingData.from_arrays([[0.5, 1.0], [0.1, 2.0], [0.3, 0.0]], [1, 2, 0], group=[3])
+    ranker = er.AdaRank("nDCG").fit(data)
     assert ranker.weights_[0] == 0 < ranker.weights_[1]
     assert ranker.model_.training == {"value": 1.0, "valid": None, "steps": 1, "interrupted": False}
-    turned = xr.AdaRank("nDCG").fit([[0.5, -1.0], [0.1, -2.0], [0.3, 0.0]], [1, 2, 0], group=[3])
+    turned = er.AdaRank("nDCG").fit([[0.5, -1.0], [0.1, -2.0], [0.3, 0.0]], [1, 2, 0], group=[3])
     assert turned.weights_[0] == 0 > turned.weights_[1]
 
 
@@ -125,13 +124,13 @@ def test_units_do_not_matter(seed, powers):
     """To the bit, where they are powers of two."""
     data = judged(seed, queries=8)
     units = (2.0 ** np.array(powers)).astype(np.float32)
-    ours, theirs = (xr.AdaRank("nDCG@3", max_iter=10).fit(X, data.y, group=[5] * 8).predict(X) for X in (data.X * units, data.X))
+    ours, theirs = (er.AdaRank("nDCG@3", max_iter=10).fit(X, data.y, group=[5] * 8).predict(X) for X in (data.X * units, data.X))
     assert np.array_equal(ours, theirs)
 
 
 def test_without_standardising_units_do_matter():
     data, units = judged(3, queries=30), np.array([1, 100, 1, 1], np.float32)
-    plain, other = (xr.AdaRank("nDCG@3", max_iter=10, standardise=False).fit(X, data.y, group=[5] * 30) for X in (data.X, data.X * units))
+    plain, other = (er.AdaRank("nDCG@3", max_iter=10, standardise=False).fit(X, data.y, group=[5] * 30) for X in (data.X, data.X * units))
     assert not np.allclose(plain.predict(data.X), other.predict(data.X * units))
     best = max(run(performance("nDCG(ties='pessimistic')@3", data, True), None, 10), key=lambda state: state.value)
     assert np.array_equal(plain.weights_, best.theta)
@@ -142,7 +141,7 @@ def test_the_order_of_rows_is_no_merit():
     rng = np.random.default_rng(0)
     y = np.tile([2, 1, 0, 0], 10)
     X = np.c_[np.zeros(40), y + 3 * rng.standard_normal(40)]
-    first = xr.AdaRank("nDCG", max_iter=1).fit(X, y, group=[4] * 10)
+    first = er.AdaRank("nDCG", max_iter=1).fit(X, y, group=[4] * 10)
     assert first.weights_[0] == 0 != first.weights_[1]
     assert first.model_.training["value"] < 1
 
@@ -150,7 +149,7 @@ def test_the_order_of_rows_is_no_merit():
 def test_patience_ends_the_run_and_selection_keeps_a_round():
     train, valid = judged(0, queries=40), judged(1, queries=40)
     for held_out in (None, valid):
-        ranker = xr.AdaRank("nDCG@3", patience=3).fit(train, valid=held_out)
+        ranker = er.AdaRank("nDCG@3", patience=3).fit(train, valid=held_out)
         goodness = [p.value if held_out is None else p.valid for p in ranker.history_]
         assert len(goodness) == int(np.argmax(goodness)) + 4 < 500
         window = 1 if held_out is None else WINDOW
@@ -161,31 +160,31 @@ def test_patience_ends_the_run_and_selection_keeps_a_round():
 @pytest.mark.parametrize("measure", ["DCG@10", "DCG(gain='linear')"])
 def test_measures_above_one_are_refused(measure):
     for grade in (1, 4):  # with grade 1 alone no value is above 1 on this data
-        with pytest.raises(xr.IncompatibleError, match=r"at most 1, and DCG can exceed that; use .* nDCG"):
-            xr.AdaRank(measure).fit([[1.0], [0.0]], [0, grade], group=[2])
+        with pytest.raises(er.errors.IncompatibleError, match=r"at most 1, and DCG can exceed that; use .* nDCG"):
+            er.AdaRank(measure).fit([[1.0], [0.0]], [0, grade], group=[2])
 
 
 def test_queries_that_count_need_a_weight():
-    with pytest.raises(xr.DataError, match=r"no query that .* counts has a weight above 0"):
-        xr.AdaRank("nDCG(empty='skip')").fit([[1.0], [0.0], [0.0], [1.0]], [0, 1, 0, -1], group=[2, 2], query_weight=[0.0, 1.0])
+    with pytest.raises(er.errors.DataError, match=r"no query that .* counts has a weight above 0"):
+        er.AdaRank("nDCG(empty='skip')").fit([[1.0], [0.0], [0.0], [1.0]], [0, 1, 0, -1], group=[2, 2], query_weight=[0.0, 1.0])
 
 
 @pytest.mark.parametrize("bad", [{"max_iter": 0}, {"patience": 0}, {"rest": -1}])
 def test_bad_settings_are_refused(bad):
-    with pytest.raises(xr.SettingError, match=rf"{next(iter(bad))}={next(iter(bad.values()))} is out of range"):
-        xr.AdaRank(**bad).fit(judged(0))
+    with pytest.raises(er.errors.SettingError, match=rf"{next(iter(bad))}={next(iter(bad.values()))} is out of range"):
+        er.AdaRank(**bad).fit(judged(0))
 
 
 @pytest.mark.parametrize("ties", ["input", "pessimistic", "expected"])
 def test_the_history_has_the_measure_as_asked_of_every_round(ties):
     """Also of those that are worse than one before, and with validation data; what is climbed counts ties severely."""
     data, valid = in_content_order(judged(0, queries=40)), judged(1, queries=20)
-    measure = xr.parse_measure(f"nDCG(ties='{ties}')@3")
+    measure = er.parse_measure(f"nDCG(ties='{ties}')@3")
     severe = measure if ties == "expected" else "nDCG(ties='pessimistic')@3"
     states = run(performance(severe, data, turned=True), None, 60)
     values = [[measure.on(part).mean(part.X @ state.theta) for state in states] for part in (data, valid)]
     for held_out in (None, valid):
-        history = xr.AdaRank(measure, max_iter=60, patience=None, standardise=False).fit(data, valid=held_out).history_
+        history = er.AdaRank(measure, max_iter=60, patience=None, standardise=False).fit(data, valid=held_out).history_
         np.testing.assert_allclose([progress.value for progress in history], values[0], rtol=1e-12)
         assert held_out is None or np.allclose([progress.valid for progress in history], values[1], rtol=1e-12)
     assert np.any(np.diff(values[0]) < 0)

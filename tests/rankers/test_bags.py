@@ -7,24 +7,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.objectives.within_query import deviation
 from exactrank.models.sum import mean_of
 from exactrank.rankers.training_data import deal_parts
-
-from .test_rankers import judged, rows
-from .test_tree_ensemble import ensemble, trained
+from tests.models.test_tree_ensemble import ensemble, trained
+from tests.rankers.test_rankers import judged, rows
 
 NAMES = ("bm25", "clicks", "age", "length")
 OFFSET = np.array([0.0, 1e9, 0.0, -3e7])
 
 
 def linear(rng):
-    return xr.Linear(rng.standard_normal(4), NAMES)
+    return er.models.Linear(rng.standard_normal(4), NAMES)
 
 
 def network(rng, mean=0.0):
-    return xr.Network(rng.standard_normal((2, 4)), rng.standard_normal(2), rng.standard_normal(2), np.full(4, mean), np.ones(4), NAMES)
+    return er.models.Network(
+        rng.standard_normal((2, 4)), rng.standard_normal(2), rng.standard_normal(2), np.full(4, mean), np.ones(4), NAMES
+    )
 
 
 def elsewhere(rng):
@@ -32,7 +33,7 @@ def elsewhere(rng):
 
 
 def thresholds(rng):
-    return xr.Thresholds.merged([(j % 4, rng.integers(-2, 3), rng.standard_normal()) for j in range(9)], 4, NAMES)
+    return er.models.Thresholds.merged([(j % 4, rng.integers(-2, 3), rng.standard_normal()) for j in range(9)], 4, NAMES)
 
 
 def trees(rng):
@@ -71,8 +72,8 @@ def test_the_mean_scores_the_mean_and_its_file_the_same(seed, makers, policy, an
     np.testing.assert_allclose(mean.score(X, 1, offset), theirs, rtol=1e-9, atol=1e-9)
     assert (mean.feature_names, mean.n_features) == (NAMES, 4)
     path = tmp_path_factory.mktemp("mean") / "m.json"
-    xr.Model(mean).save(path)
-    read = xr.load(path).scorer
+    er.Model(mean).save(path)
+    read = er.load(path).scorer
     assert np.array_equal(read.score(X, 2, offset), mean.score(X, 1, offset))
     assert json.dumps(read.to_record()) == json.dumps(mean.to_record())
 
@@ -99,10 +100,10 @@ def test_sums_in_a_mean_come_apart():
 
 
 def test_a_sum_fills_missing_values_for_its_parts():
-    parts, X = (xr.Linear(np.ones(4), NAMES), elsewhere(np.random.default_rng(0))), sample(0, holes=True)
+    parts, X = (er.models.Linear(np.ones(4), NAMES), elsewhere(np.random.default_rng(0))), sample(0, holes=True)
     fill = np.array([1.0, 2.0, 3.0, 4.0])
-    both = xr.Sum(parts, np.array([1.0, 1.0]))
-    with pytest.raises(xr.DataError, match="values are missing"):
+    both = er.models.Sum(parts, np.array([1.0, 1.0]))
+    with pytest.raises(er.errors.DataError, match="values are missing"):
         both.score(X)
     filled = replace(both, missing="mean", fill=fill).score(X)
     assert np.array_equal(filled, both.score(np.where(np.isnan(X), fill, X).astype(np.float32)))
@@ -122,34 +123,34 @@ def test_a_sum_fills_missing_values_for_its_parts():
 )
 def test_bad_records_are_refused_with_their_place(change, said):
     record = mean_of([linear(np.random.default_rng(0)), network(np.random.default_rng(1))]).to_record()
-    with pytest.raises(xr.DataError, match=rf"^m\.json: .*{said}"):
-        xr.Sum.from_record(record | change, "m.json")
+    with pytest.raises(er.errors.DataError, match=rf"^m\.json: .*{said}"):
+        er.models.Sum.from_record(record | change, "m.json")
 
 
 def test_what_asks_for_weights_refuses_a_sum_with_words():
-    data, parts = judged(), (xr.Linear(np.ones(4)), elsewhere(np.random.default_rng(0)))
-    named = xr.Sum(tuple(replace(part, feature_names=data.feature_names) for part in parts), np.ones(2))
-    for probe in (xr.optimality, xr.smoothness):
-        with pytest.raises(xr.IncompatibleError, match="a sum model has no weight"):
-            probe(xr.Model(named), data, measure="nDCG@5")
-    assert len(xr.importance(xr.Model(named), data, measure="nDCG@5", repeats=2).per_feature) == 4
+    data, parts = judged(), (er.models.Linear(np.ones(4)), elsewhere(np.random.default_rng(0)))
+    named = er.models.Sum(tuple(replace(part, feature_names=data.feature_names) for part in parts), np.ones(2))
+    for probe in (er.inspect.optimality, er.inspect.smoothness):
+        with pytest.raises(er.errors.IncompatibleError, match="a sum model has no weight"):
+            probe(er.Model(named), data, measure="nDCG@5")
+    assert len(er.inspect.importance(er.Model(named), data, measure="nDCG@5", repeats=2).per_feature) == 4
 
 
 # ---- bags ----
 
 TREES = {"trees": 12, "min_documents": 3, "feature_fraction": 1.0, "query_fraction": 1.0, "threads": 1}
 RANKERS = {
-    "linear": lambda **more: xr.Ridge("nDCG@5", **more),
-    "network": lambda **more: xr.RankNet("nDCG@5", hidden=2, max_iter=5, **more),
-    "thresholds": lambda **more: xr.RankBoost("nDCG@5", max_iter=5, **more),
-    "trees": lambda **more: xr.MART("nDCG@5", **TREES, **more),
+    "linear": lambda **more: er.Ridge("nDCG@5", **more),
+    "network": lambda **more: er.RankNet("nDCG@5", hidden=2, max_iter=5, **more),
+    "thresholds": lambda **more: er.RankBoost("nDCG@5", max_iter=5, **more),
+    "trees": lambda **more: er.MART("nDCG@5", **TREES, **more),
 }
 
 
 def shuffled(queries=14):
     X, y, qid = rows(queries=queries, noise=1.0)
     order = np.random.default_rng(0).permutation(len(y))
-    return xr.RankingData.from_arrays(X[order], y[order], qid=qid[order])
+    return er.RankingData.from_arrays(X[order], y[order], qid=qid[order])
 
 
 @pytest.mark.parametrize("bags", [2, 3, 4])
@@ -166,7 +167,7 @@ def test_cross_fitted_models_are_those_of_the_parts(kind, bags):
             start = 2 * number
             units = slice(start, start + 2)
             net = ranker.model_.scorer
-            one = xr.Model(replace(net, weights=net.weights[units], bias=net.bias[units], output=bags * net.output[units])).predict(data)
+            one = er.Model(replace(net, weights=net.weights[units], bias=net.bias[units], output=bags * net.output[units])).predict(data)
         else:
             alone = RANKERS[kind](seed=5).fit(data.take_queries(~(chooses | scored)), valid=data.take_queries(chooses))
             one = alone.predict(data) / deviation(data.grouped(alone.predict(data)), data.indptr)
@@ -175,7 +176,7 @@ def test_cross_fitted_models_are_those_of_the_parts(kind, bags):
         np.testing.assert_allclose(ranker.oof_[asked] - ranker.oof_[asked][0], one[asked] - one[asked][0], atol=1e-6)
     np.testing.assert_allclose(ranker.predict(data), np.mean(scores, axis=0), atol=1e-6)
     assert ranker.model_.training["value"] == ranker.score(data)
-    assert ranker.estimate_.mean == xr.evaluate("nDCG@5", data, ranker.oof_)["nDCG@5"].mean == ranker.model_.training["estimate"]
+    assert ranker.estimate_.mean == er.evaluate("nDCG@5", data, ranker.oof_)["nDCG@5"].mean == ranker.model_.training["estimate"]
     assert not hasattr(RANKERS[kind]().fit(data), "oof_")
 
 
@@ -195,10 +196,10 @@ def test_scores_out_of_fold_know_nothing_of_their_query(kind):
 
 def test_validation_data_are_learnt_from_where_parts_choose():
     data, valid = judged(queries=10, noise=1.0), judged(queries=8, noise=1.0, seed=1)
-    both = xr.RankingData.from_arrays(
+    both = er.RankingData.from_arrays(
         np.concatenate([data.X, valid.X]), np.concatenate([data.y, valid.y]), group=np.concatenate([data.sizes, valid.sizes])
     )
-    one, two = xr.Ridge("nDCG@5", bags=4).fit(data, valid=valid), xr.Ridge("nDCG@5", bags=4).fit(both)
+    one, two = er.Ridge("nDCG@5", bags=4).fit(data, valid=valid), er.Ridge("nDCG@5", bags=4).fit(both)
     np.testing.assert_allclose(one.predict(valid), two.predict(valid), rtol=1e-9)
     assert len(one.oof_) == data.n_documents
     assert one.estimate_.mean == pytest.approx(two.estimate_.mean)
@@ -210,8 +211,8 @@ def test_validation_data_are_learnt_from_where_parts_choose():
 def test_scores_out_of_fold_of_validation_data_are_in_the_order_of_its_rows():
     data, valid = shuffled(), shuffled()
     rows = valid.grouped(np.arange(valid.n_documents))
-    other = xr.RankingData.from_arrays(valid.values, valid.y, group=valid.sizes)
-    one, two = (xr.Ridge("nDCG@5", bags=4).fit(data, valid=each) for each in (valid, other))
+    other = er.RankingData.from_arrays(valid.values, valid.y, group=valid.sizes)
+    one, two = (er.Ridge("nDCG@5", bags=4).fit(data, valid=each) for each in (valid, other))
     np.testing.assert_allclose(one.valid_oof_[rows], two.valid_oof_)
     assert not np.array_equal(one.valid_oof_, two.valid_oof_)
 
@@ -219,11 +220,11 @@ def test_scores_out_of_fold_of_validation_data_are_in_the_order_of_its_rows():
 def test_every_part_has_queries_that_can_judge():
     """Also where most queries have a single grade; and there are fewer parts where few have several."""
     X, y, qid = rows(queries=30, noise=1.0)
-    data = xr.RankingData.from_arrays(X, np.where(qid < 25, 0, y), qid=qid)
+    data = er.RankingData.from_arrays(X, np.where(qid < 25, 0, y), qid=qid)
     part = deal_parts(data, 4, 0)
     assert all(np.any(data.y[np.repeat(part == number, data.sizes)]) for number in range(4))
     assert set(deal_parts(data, 20, 0)) == set(range(5))
-    assert np.isfinite(xr.Ridge("nDCG(empty='skip')@5", bags=20).fit(data).estimate_.mean)
+    assert np.isfinite(er.Ridge("nDCG(empty='skip')@5", bags=20).fit(data).estimate_.mean)
 
 
 @pytest.mark.parametrize("kind", RANKERS)
@@ -233,22 +234,22 @@ def test_bootstrapped_models_differ_and_their_mean_is_one(kind, tmp_path):
     assert not np.allclose(one.predict(data), three.predict(data))
     assert three.model_.training["valid"] == three.score(valid)
     three.save(tmp_path / "m.json")
-    assert np.array_equal(xr.load(tmp_path / "m.json").predict(valid), three.predict(valid))
+    assert np.array_equal(er.load(tmp_path / "m.json").predict(valid), three.predict(valid))
     again = RANKERS[kind](bags=3, bagging="bootstrap").fit(data, valid=valid)
     assert np.array_equal(again.predict(data), three.predict(data))
 
 
 def test_a_single_query_cannot_be_cross_fitted():
-    data = xr.RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
+    data = er.RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
     with pytest.raises(
-        xr.SettingError, match="cross-fitting needs at least 2 queries with different grades, and the data has 1; give bags=0"
+        er.errors.SettingError, match="cross-fitting needs at least 2 queries with different grades, and the data has 1; give bags=0"
     ):
-        xr.Ridge(bags=3).fit(data)
-    assert xr.Ridge(bags=3, bagging="bootstrap").fit(data).score(data) == 1.0
+        er.Ridge(bags=3).fit(data)
+    assert er.Ridge(bags=3, bagging="bootstrap").fit(data).score(data) == 1.0
 
 
 def test_an_estimate_does_not_outlive_its_fit():
-    ranker, data = xr.Ridge(bags=3), judged()
+    ranker, data = er.Ridge(bags=3), judged()
     assert hasattr(ranker.fit(data), "estimate_")
     ranker.set_params(bags=0).fit(data)
     assert not hasattr(ranker, "oof_")

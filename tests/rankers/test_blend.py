@@ -10,21 +10,20 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.numerics import matmul
 from exactrank.learning.objectives.step_function import LEAST_WIDTH
 from exactrank.rankers import blend as blending
 from exactrank.rankers.blend import best_weights
-
-from . import killed
-from .reference.blend import values_of_weights
-from .test_rankers import judged
+from tests import killed
+from tests.rankers.test_rankers import judged
+from tests.reference.blend import values_of_weights
 
 QUICK = "ridge, mart(trees=8, min_documents=2)"
 
 
 def quick(**more):
-    return xr.Blend("nDCG@5", **({"members": QUICK, "bags": 4, "threads": 1} | more))
+    return er.Blend("nDCG@5", **({"members": QUICK, "bags": 4, "threads": 1} | more))
 
 
 # ---- weights ----
@@ -33,7 +32,7 @@ def quick(**more):
 def drawn(seed, rows, digits):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 7, 5)
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 3, sizes.sum()), group=sizes)
+    data = er.RankingData.from_arrays(None, rng.integers(0, 3, sizes.sum()), group=sizes)
     return data, rng.standard_normal((rows, data.n_documents)).round(digits)  # few digits make ties
 
 
@@ -41,11 +40,11 @@ def drawn(seed, rows, digits):
 @given(seed=st.integers(0, 10**6), digits=st.sampled_from([0, 1, 8]))
 def test_the_weights_of_two_are_the_best_of_all(seed, digits):
     data, scores = drawn(seed, 2, digits)
-    bound = xr.parse_measure("nDCG(ties='pessimistic')@3").on(data)
+    bound = er.parse_measure("nDCG(ties='pessimistic')@3").on(data)
     weights = best_weights(bound, scores, np.full(2, 0.5))
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(1)
-    steps = xr.profile("nDCG(ties='pessimistic')@3", data, scores[0], scores[1] - scores[0], low=0.0, high=1.0)
+    steps = er.profile("nDCG(ties='pessimistic')@3", data, scores[0], scores[1] - scores[0], low=0.0, high=1.0)
     assert bound.mean(weights @ scores) >= steps.best(0.0, 1.0).value - 1e-12
 
 
@@ -65,9 +64,9 @@ def test_the_weights_of_two_are_the_best_of_all(seed, digits):
 def test_the_weights_of_two_with_many_ties_reach_what_exact_arithmetic_does(seed, tenths, measure, ties):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 7, rng.integers(1, 5))
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 3, sizes.sum()), group=sizes)
+    data = er.RankingData.from_arrays(None, rng.integers(0, 3, sizes.sum()), group=sizes)
     scores = rng.integers(-3, 4, (2, data.n_documents)) / (10.0 if tenths else 1.0)
-    bound = replace(xr.parse_measure(measure), ties=ties).on(data)
+    bound = replace(er.parse_measure(measure), ties=ties).on(data)
     ours = bound.mean(matmul(best_weights(bound, scores, np.full(2, 0.5)), scores))
     points, intervals = values_of_weights(bound, scores)
     wide = [value for low, (_, value), high in zip(points, intervals, points[1:], strict=False) if high[0] - low[0] > LEAST_WIDTH]
@@ -79,7 +78,7 @@ def test_the_weights_of_two_with_many_ties_reach_what_exact_arithmetic_does(seed
 @given(seed=st.integers(0, 10**6), rows=st.integers(2, 5), measure=st.sampled_from(["nDCG@3", "AP", "ERR"]))
 def test_no_weights_are_worse_than_equal_ones_or_one_alone(seed, rows, measure):
     data, scores = drawn(seed, rows, 8)
-    bound = xr.parse_measure(measure).on(data)
+    bound = er.parse_measure(measure).on(data)
     weights = best_weights(bound, scores, np.full(rows, 1 / rows))
     assert weights.min() >= 0
     reached = bound.mean(weights @ scores)
@@ -88,7 +87,7 @@ def test_no_weights_are_worse_than_equal_ones_or_one_alone(seed, rows, measure):
 
 def test_weights_of_three_come_near_a_grid():
     data, scores = drawn(1, 3, 8)
-    bound = xr.parse_measure("nDCG@3").on(data)
+    bound = er.parse_measure("nDCG@3").on(data)
     grid = [np.array([i, j, 20 - i - j]) / 20 for i, j in product(range(21), repeat=2) if i + j <= 20]
     best = max(bound.mean(weights @ scores) for weights in grid)
     assert bound.mean(best_weights(bound, scores, np.full(3, 1 / 3)) @ scores) >= best - 0.02
@@ -112,7 +111,7 @@ def test_the_blend_is_the_weighted_sum_of_its_members(tmp_path):
     difference = np.unique((whole.predict(data) - scores).round(9))
     assert len(difference) == 1
     whole.save(tmp_path / "m.json")
-    assert np.array_equal(xr.load(tmp_path / "m.json").predict(data), whole.predict(data))
+    assert np.array_equal(er.load(tmp_path / "m.json").predict(data), whole.predict(data))
     record = json.loads((tmp_path / "m.json").read_text())
     assert [part["kind"] for part in record["scorer"]["parts"]] == ["linear", "trees"]
 
@@ -136,7 +135,7 @@ def test_the_default_members_are_rankers_that_train():
 
 def test_rankers_are_members_as_they_are_set():
     data = judged(queries=12, noise=1.0)
-    one = quick(members=[xr.Ridge(l2=0.5), xr.RankNet(hidden=2, max_iter=3)]).fit(data)
+    one = quick(members=[er.Ridge(l2=0.5), er.RankNet(hidden=2, max_iter=3)]).fit(data)
     two = quick(members="ridge(l2=0.5), ranknet(hidden=2, max_iter=3)").fit(data)
     assert np.array_equal(one.predict(data), two.predict(data))
     assert [part.kind for part in one.model_.scorer.parts] == ["linear", "network"]
@@ -168,7 +167,7 @@ def test_ctrl_c_keeps_the_members_that_are_ready(after):
         if len(heard) == after:
             raise KeyboardInterrupt
 
-    with pytest.warns(xr.InterruptedWarning):
+    with pytest.warns(er.errors.InterruptedWarning):
         found = quick().fit(data, progress=listener)
     assert found.model_.training["interrupted"]
     assert found.model_.scorer.kind == "linear"
@@ -215,7 +214,7 @@ def test_what_is_recorded_is_true():
     ],
 )
 def test_bad_settings_are_refused_before_any_work(given, said):
-    with pytest.raises(xr.ExactRankError, match=said):
+    with pytest.raises(er.errors.ExactRankError, match=said):
         quick(**given).fit(judged(queries=12))
 
 
@@ -224,14 +223,14 @@ def test_a_member_that_fails_is_told_of_and_the_rest_go_on():
     with pytest.warns(UserWarning, match=r"^directrank\(start=\[1.0\]\) is left out of the blend: start has 1 weights"):
         found = quick(members="directrank(start=[1.0]), ridge").fit(data)
     assert found.model_.training["chosen"]["members"] == ["ridge"]
-    with pytest.raises(xr.SettingError, match="start has 1 weights"):
+    with pytest.raises(er.errors.SettingError, match="start has 1 weights"):
         quick(members="directrank(start=[1.0])").fit(data)
 
 
 def test_missing_values_are_kept_by_trees_alone():
     X = judged(queries=12, noise=1.0).X.copy()
     X[::7, 0] = np.nan
-    data = xr.RankingData.from_arrays(X, judged(queries=12, noise=1.0).y, group=judged(queries=12, noise=1.0).sizes)
+    data = er.RankingData.from_arrays(X, judged(queries=12, noise=1.0).y, group=judged(queries=12, noise=1.0).sizes)
     found = quick(members="mart(trees=5, min_documents=1)", missing="keep").fit(data)
     assert np.all(np.isfinite(found.predict(data)))
 
@@ -262,7 +261,7 @@ def test_time_is_kept(monkeypatch):
     assert found.model_.scorer.kind == "linear"
     monkeypatch.setattr(blending, "time", Clock())
     with pytest.raises(
-        xr.SettingError, match=r"seconds=2.0 is too short: ridge takes about [0-9.]+; allow more seconds, or give faster members"
+        er.errors.SettingError, match=r"seconds=2.0 is too short: ridge takes about [0-9.]+; allow more seconds, or give faster members"
     ):
         quick(seconds=2.0).fit(data)
 
@@ -294,7 +293,7 @@ def cases():
     return {
         "blend": (quick(members=members, bags=3), data, None),
         "with validation": (quick(members=members, bags=3), data, judged(queries=6, seed=1)),
-        "cross-fitted": (xr.LambdaRank("nDCG@5", bags=3, max_iter=4, trial_iter=2), data, None),
+        "cross-fitted": (er.LambdaRank("nDCG@5", bags=3, max_iter=4, trial_iter=2), data, None),
     }
 
 

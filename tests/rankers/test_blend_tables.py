@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank.rankers.numeric import NumericData
 
 FEATURES = ["colour", "price", "shop", "stars"]
@@ -30,50 +30,50 @@ def table(seed=0, queries=40, missing=0.1):
 
 def blended(frame=None, **more):
     frame = table() if frame is None else frame
-    ranker = xr.Blend("nDCG@5", **({"members": MEMBERS, "bags": 3, "threads": 1} | more))
+    ranker = er.Blend("nDCG@5", **({"members": MEMBERS, "bags": 3, "threads": 1} | more))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return ranker.fit(xr.RankingData.from_frame(frame))
+        return ranker.fit(er.RankingData.from_frame(frame))
 
 
 def test_a_frame_with_text_and_holes_goes_all_the_way(tmp_path):
     frame, new = table(), table(seed=1)
     with pytest.warns(UserWarning, match="without 'colour', 'shop'") as caught:
-        blend = xr.Blend("nDCG@5", members=MEMBERS, bags=3, threads=1).fit(frame[FEATURES], frame.relevance, qid=frame.query_id)
+        blend = er.Blend("nDCG@5", members=MEMBERS, bags=3, threads=1).fit(frame[FEATURES], frame.relevance, qid=frame.query_id)
     told = f"{NUMBERS}: without 'colour', 'shop', since categories are not amounts"
     assert [str(each.message) for each in caught] == [f"Blend: {told}"]
     chosen = blend.model_.training["chosen"]
     assert chosen["remarks"] == [told, f"{NUMBERS}: the feature's mean stands for missing values"]
     assert set(chosen["weights"]) == {"linear", "network", "trees"}
     blend.save(tmp_path / "model.json")
-    model = xr.load(tmp_path / "model.json")
+    model = er.load(tmp_path / "model.json")
     assert model.training["chosen"] == chosen
-    data = xr.RankingData.from_frame(new)
+    data = er.RankingData.from_frame(new)
     scores = blend.predict(data)
     assert np.all(np.isfinite(scores))
     for rows in (new[FEATURES], new[FEATURES[::-1]], data):
         assert np.array_equal(model.predict(rows), scores)
-    assert xr.evaluate("nDCG@5", data, scores)["nDCG@5"].mean == blend.score(data)
-    assert blend.model_.training["value"] == blend.score(xr.RankingData.from_frame(frame))
+    assert er.evaluate("nDCG@5", data, scores)["nDCG@5"].mean == blend.score(data)
+    assert blend.model_.training["value"] == blend.score(er.RankingData.from_frame(frame))
     numbers = new.drop(columns=["colour", "shop"])
-    without = xr.Blend("nDCG@5", members=MEMBERS, bags=3, threads=1).fit(xr.RankingData.from_frame(frame.drop(columns=["colour", "shop"])))
-    assert blend.score(data) > without.score(xr.RankingData.from_frame(numbers)) + 0.02, "the categories count"
+    without = er.Blend("nDCG@5", members=MEMBERS, bags=3, threads=1).fit(er.RankingData.from_frame(frame.drop(columns=["colour", "shop"])))
+    assert blend.score(data) > without.score(er.RankingData.from_frame(numbers)) + 0.02, "the categories count"
 
 
 def test_the_default_members_take_real_tables():
     """All of them train, and each is the model or a part of it."""
     blend = blended(members="all", weighting="equal")
-    assert len(blend.model_.training["chosen"]["members"]) == len(xr.rankers.blend.SETS["all"])
+    assert len(blend.model_.training["chosen"]["members"]) == len(er.rankers.blend.SETS["all"])
     assert {part.kind for part in blend.model_.scorer.parts} == {"linear", "trees"}
 
 
 def test_linear_members_learn_from_what_is_written():
     """From the numbers with their means in the place of missing values: the linear part is a multiple of that of numbers alone."""
     frame = table()
-    data = xr.RankingData.from_frame(frame)
+    data = er.RankingData.from_frame(frame)
     linear = next(part for part in blended(frame, weighting="equal").model_.scorer.parts if part.kind == "linear")
     price, stars = (data.feature_names.index(name) for name in ("price", "stars"))
-    numbers = xr.RankingData.from_frame(frame.drop(columns=["colour", "shop"]))
+    numbers = er.RankingData.from_frame(frame.drop(columns=["colour", "shop"]))
     theirs = blended(frame.drop(columns=["colour", "shop"]), members="ridge", missing="mean").model_.scorer
     assert np.all(np.delete(linear.weights, [price, stars]) == 0)
     ratio = linear.weights[[price, stars]] / theirs.weights
@@ -116,10 +116,10 @@ def test_numbers_are_categories_where_the_setting_says_so():
 
 
 def test_without_holes_models_are_as_strict_as_their_members():
-    data = replace(xr.RankingData.from_frame(table(missing=0.0).drop(columns=["colour", "shop"])))
-    linear = xr.Blend("nDCG@5", members="ridge", bags=3).fit(data)
+    data = replace(er.RankingData.from_frame(table(missing=0.0).drop(columns=["colour", "shop"])))
+    linear = er.Blend("nDCG@5", members="ridge", bags=3).fit(data)
     assert linear.model_.scorer.missing == "error"
-    with pytest.raises(xr.DataError, match="values are missing"):
+    with pytest.raises(er.errors.DataError, match="values are missing"):
         linear.predict(np.full((1, 2), np.nan))
 
 
@@ -133,14 +133,14 @@ def test_a_model_that_is_broken_off_reads_the_table(after):
         if len(heard) == after:
             raise KeyboardInterrupt
 
-    with pytest.warns(xr.InterruptedWarning), pytest.warns(UserWarning, match="without 'colour', 'shop'"):
-        blend = xr.Blend("nDCG@5", members=MEMBERS, bags=3, threads=1).fit(xr.RankingData.from_frame(frame), progress=listener)
-    assert blend.model_.scorer.levels == xr.RankingData.from_frame(frame).levels
+    with pytest.warns(er.errors.InterruptedWarning), pytest.warns(UserWarning, match="without 'colour', 'shop'"):
+        blend = er.Blend("nDCG@5", members=MEMBERS, bags=3, threads=1).fit(er.RankingData.from_frame(frame), progress=listener)
+    assert blend.model_.scorer.levels == er.RankingData.from_frame(frame).levels
     assert np.all(np.isfinite(blend.predict(frame[FEATURES])))
 
 
 def test_a_family_without_weight_stays_where_it_knows_the_levels(monkeypatch):
-    monkeypatch.setattr(xr.rankers.blend, "best_weights", lambda bound, scores, equal: np.eye(len(scores))[-1])
+    monkeypatch.setattr(er.rankers.blend, "best_weights", lambda bound, scores, equal: np.eye(len(scores))[-1])
     blend = blended(members="ridge, mart(trees=3, min_documents=3)")
     assert blend.model_.training["chosen"]["weights"] == {"trees": 0.0, "linear": 1.0}
     assert np.all(np.isfinite(blend.predict(table(seed=1)[FEATURES])))
@@ -149,7 +149,7 @@ def test_a_family_without_weight_stays_where_it_knows_the_levels(monkeypatch):
 def test_stand_ins_are_of_differences_where_float32_is_too_short():
     frame = table().drop(columns=["colour", "shop"])
     frame["price"] = 1e9 + frame.price.round(3)
-    data = xr.RankingData.from_frame(frame)
+    data = er.RankingData.from_frame(frame)
     assert data.offset is not None
     blend = blended(frame, weighting="equal")
     linear = next(part for part in blend.model_.scorer.parts if part.kind == "linear")
@@ -161,14 +161,14 @@ def test_stand_ins_are_of_differences_where_float32_is_too_short():
 
 def test_data_in_several_files_give_the_same_bits(tmp_path):
     frame = table(queries=30).drop(columns=["colour", "shop"])
-    data = xr.RankingData.from_frame(frame)
+    data = er.RankingData.from_frame(frame)
     for number in range(3):
-        xr.write(data.take_queries(range(10 * number, 10 * number + 10)), tmp_path / f"{number}.xr")
+        er.write(data.take_queries(range(10 * number, 10 * number + 10)), tmp_path / f"{number}.xr")
     members = "ridge, listnet(max_iter=3), mart(trees=5, min_documents=3)"
-    shards = xr.read_shards([tmp_path / f"{number}.xr" for number in range(3)])
+    shards = er.read_shards([tmp_path / f"{number}.xr" for number in range(3)])
     more = {"members": members, "bags": 3, "threads": 1, "categorical": ["stars"]}
     with pytest.warns(UserWarning, match="without 'stars'"):
-        ours, whole = (xr.Blend("nDCG@5", **more).fit(each) for each in (shards, data))
+        ours, whole = (er.Blend("nDCG@5", **more).fit(each) for each in (shards, data))
     assert ours.model_.scorer.to_record() == whole.model_.scorer.to_record()
     assert ours.model_.scorer.parts[0].missing == "mean"
 
@@ -183,19 +183,19 @@ def test_data_in_several_files_give_the_same_bits(tmp_path):
     ],
 )
 def test_what_is_still_refused(given, said):
-    with pytest.raises(xr.ExactRankError, match=said):
+    with pytest.raises(er.errors.ExactRankError, match=said):
         blended(**given)
 
 
 def test_a_member_whose_model_cannot_leave_a_feature_out_is_left_out_with_a_remark():
     pytest.importorskip("torch")
     with pytest.warns(UserWarning, match=r"torch.* is left out of the blend: a .* model cannot leave out 'colour', 'shop'"):
-        blend = xr.Blend("nDCG@5", members="mart(trees=3, min_documents=3), torch(max_iter=1, hidden=(2,))", bags=3, threads=1).fit(
-            xr.RankingData.from_frame(table())
+        blend = er.Blend("nDCG@5", members="mart(trees=3, min_documents=3), torch(max_iter=1, hidden=(2,))", bags=3, threads=1).fit(
+            er.RankingData.from_frame(table())
         )
     assert "torch" in blend.model_.training["chosen"]["remarks"][-1]
 
 
 def test_complete_numbers_are_taken_as_they_are():
-    data = xr.RankingData.from_frame(table(missing=0.0).drop(columns=["colour", "shop"]))
+    data = er.RankingData.from_frame(table(missing=0.0).drop(columns=["colour", "shop"]))
     assert NumericData.of(data, (), keep=False, threads=1).data is data

@@ -3,23 +3,22 @@
 import numpy as np
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank.rankers.training_data import in_content_order
 from tests import killed
-
-from .test_rankers import judged, mean
+from tests.rankers.test_rankers import judged, mean
 
 KINDS = {
-    "bags": lambda **more: xr.DirectRank(**({"bags": 3} | more)),
-    "bags, cross-fitted": lambda **more: xr.DirectRank(**({"bags": 3, "bagging": "cross-fit", "max_iter": 3} | more)),
-    "one run": lambda **more: xr.DirectRank(**({"bags": 0, "start": "zero"} | more)),
-    "restarts": lambda **more: xr.DirectRank(**({"bags": 0, "restarts": 3, "order": "random", "start": "random"} | more)),
-    "powell": lambda **more: xr.DirectRank(**({"bags": 0, "solver": "powell", "start": "random", "tolerance": 0.0} | more)),
-    "coordinate ascent": lambda **more: xr.CoordinateAscent(**({"restarts": 2, "max_iter": 3, "tries": 6, "standardise": False} | more)),
-    "spsa": lambda **more: xr.SPSARank(**({"max_iter": 25, "restarts": 2, "hidden": 2} | more)),
-    "fdsa": lambda **more: xr.SPSARank(**({"max_iter": 8, "solver": "fdsa", "start": "ridge"} | more)),
-    "adarank": lambda **more: xr.AdaRank(**({"max_iter": 25} | more)),
-    "rankboost": lambda **more: xr.RankBoost(**({"max_iter": 25} | more)),
+    "bags": lambda **more: er.DirectRank(**({"bags": 3} | more)),
+    "bags, cross-fitted": lambda **more: er.DirectRank(**({"bags": 3, "bagging": "cross-fit", "max_iter": 3} | more)),
+    "one run": lambda **more: er.DirectRank(**({"bags": 0, "start": "zero"} | more)),
+    "restarts": lambda **more: er.DirectRank(**({"bags": 0, "restarts": 3, "order": "random", "start": "random"} | more)),
+    "powell": lambda **more: er.DirectRank(**({"bags": 0, "solver": "powell", "start": "random", "tolerance": 0.0} | more)),
+    "coordinate ascent": lambda **more: er.CoordinateAscent(**({"restarts": 2, "max_iter": 3, "tries": 6, "standardise": False} | more)),
+    "spsa": lambda **more: er.SPSARank(**({"max_iter": 25, "restarts": 2, "hidden": 2} | more)),
+    "fdsa": lambda **more: er.SPSARank(**({"max_iter": 8, "solver": "fdsa", "start": "ridge"} | more)),
+    "adarank": lambda **more: er.AdaRank(**({"max_iter": 25} | more)),
+    "rankboost": lambda **more: er.RankBoost(**({"max_iter": 25} | more)),
 }
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 TIES = ("input", "docid", "pessimistic", "expected")
@@ -32,7 +31,7 @@ def tied(seed=0, queries=15, documents=8):
     X = np.concatenate([X, X], axis=1).reshape(-1, 3)
     y = np.clip(np.round(X @ [1.0, -1.0, 0.5] + rng.standard_normal(len(X))), 0, 3)
     docid = [f"d{place}" for place in rng.permutation(len(X))]
-    return xr.RankingData.from_arrays(X, y, qid=np.repeat(np.arange(queries), documents), docid=docid)
+    return er.RankingData.from_arrays(X, y, qid=np.repeat(np.arange(queries), documents), docid=docid)
 
 
 @EVERY_KIND

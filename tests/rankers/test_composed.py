@@ -6,26 +6,26 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import exactrank as xr
+import exactrank as er
 from exactrank import optimizers
 from exactrank.learning.objectives.score_space import by_query
 from tests.rankers.test_gradient_rankers import judged, springs
 
-NDCG = xr.NDCG(k=5)
+NDCG = er.measures.NDCG(k=5)
 SMOOTH = {
-    "Lambdas": xr.Lambdas(),
-    "ListNet": xr.ListNetLoss(),
-    "ListMLE": xr.ListMLELoss(),
-    "RankCosine": xr.RankCosineLoss(),
-    "SmoothMeasure": xr.SmoothMeasure(NDCG),
-    "ApproxNDCG": xr.ApproxNDCGLoss(NDCG),
-    "PairHinge": xr.PairHinge(),
+    "Lambdas": er.losses.Lambdas(),
+    "ListNet": er.losses.ListNetLoss(),
+    "ListMLE": er.losses.ListMLELoss(),
+    "RankCosine": er.losses.RankCosineLoss(),
+    "SmoothMeasure": er.losses.SmoothMeasure(NDCG),
+    "ApproxNDCG": er.losses.ApproxNDCGLoss(NDCG),
+    "PairHinge": er.losses.PairHinge(),
 }
 FORCES = {
-    "Lambdas of nDCG": xr.Lambdas(NDCG),
-    "FiniteDifference": xr.FiniteDifference(NDCG),
-    "PairForces": xr.PairForces(springs, NDCG),
-    "SampledLambdas": xr.SampledLambdas(NDCG, samples=3),
+    "Lambdas of nDCG": er.losses.Lambdas(NDCG),
+    "FiniteDifference": er.losses.FiniteDifference(NDCG),
+    "PairForces": er.losses.PairForces(springs, NDCG),
+    "SampledLambdas": er.losses.SampledLambdas(NDCG, samples=3),
 }
 ALONG_SLOPES = {"SGD": optimizers.SGD(0.01), "Adam": optimizers.Adam(0.03)}
 BY_VALUES = {
@@ -34,11 +34,11 @@ BY_VALUES = {
     "FDSA": optimizers.FDSA(),
 }
 ALONG_LINES = {"CoordinateSearch": optimizers.CoordinateSearch(), "Powell": optimizers.Powell()}
-FAMILIES = {"linear": xr.LinearModel(), "network": xr.NetworkModel(3)}
+FAMILIES = {"linear": er.models.LinearModel(), "network": er.models.NetworkModel(3)}
 
 
 def fitted(objective, optimizer, family="linear", **settings):
-    ranker = xr.Composed("nDCG@5", scorer=FAMILIES[family], objective=objective, optimizer=optimizer, **({"max_iter": 30} | settings))
+    ranker = er.Composed("nDCG@5", scorer=FAMILIES[family], objective=objective, optimizer=optimizer, **({"max_iter": 30} | settings))
     return ranker.fit(judged())
 
 
@@ -55,7 +55,7 @@ def test_every_smooth_objective_goes_with_every_slope(family, optimizer, objecti
 @pytest.mark.parametrize("objective", FORCES.values(), ids=FORCES)
 def test_forces_are_followed_by_what_asks_for_no_value_of_theirs(family, optimizer, objective):
     assert fitted(objective, optimizer, family, max_iter=20).score(judged(seed=2)) > 0.7
-    with pytest.raises(xr.IncompatibleError, match=r"LBFGS asks for value_and_slope; Forces has .*use SGD, Adam"):
+    with pytest.raises(er.errors.IncompatibleError, match=r"LBFGS asks for value_and_slope; ForceProblem has .*use SGD, Adam"):
         fitted(objective, optimizers.LBFGS(), family)
 
 
@@ -70,9 +70,9 @@ def test_a_measure_is_climbed_by_its_values(family, optimizer):
 def test_a_linear_model_climbs_a_measure_exactly_along_lines(optimizer):
     ranker = fitted(NDCG, optimizer)
     assert ranker.score(judged()) > 0.95
-    gains = [weight.gain for weight in xr.optimality(ranker.model_, judged()).per_weight]
+    gains = [weight.gain for weight in er.inspect.optimality(ranker.model_, judged()).per_weight]
     assert max(gains) < 1e-6 or isinstance(optimizer, optimizers.Powell)
-    with pytest.raises(xr.IncompatibleError, match=r"asks for at and dimension; Measured has .*; use StepSearch, SPSA or FDSA"):
+    with pytest.raises(er.errors.IncompatibleError, match=r"asks for at and dimension; Measured has .*; use StepSearch, SPSA or FDSA"):
         fitted(NDCG, optimizer, "network")
 
 
@@ -80,7 +80,7 @@ def test_along_lines_parameters_are_in_units_of_the_features():
     """The same problem in other units is the same search, and its values those of the model."""
     X, y, qid = judged().X, judged().y, np.repeat(np.arange(40), 12)
     ours, theirs = (
-        xr.Composed("nDCG@5", optimizer=optimizers.CoordinateSearch()).fit(x, y, qid=qid) for x in (X, X * np.float32([1024, 0.25, 8]))
+        er.Composed("nDCG@5", optimizer=optimizers.CoordinateSearch()).fit(x, y, qid=qid) for x in (X, X * np.float32([1024, 0.25, 8]))
     )
     assert ours.predict(X).tobytes() == theirs.predict(X * np.float32([1024, 0.25, 8])).tobytes()
     assert ours.history_[-1].value == ours.score(X, y, qid=qid)
@@ -89,22 +89,22 @@ def test_along_lines_parameters_are_in_units_of_the_features():
 @pytest.mark.parametrize(
     ("recipe", "ranker"),
     [
-        (xr.Composed(objective=xr.ListNetLoss(), optimizer=optimizers.LBFGS(), l2=0.001), xr.ListNet()),
+        (er.Composed(objective=er.losses.ListNetLoss(), optimizer=optimizers.LBFGS(), l2=0.001), er.ListNet()),
         (
-            xr.Composed(objective=xr.Lambdas(), optimizer=optimizers.SGD(0.01), l2=0.01),
-            xr.RankNet(solver="sgd", learning_rate=0.01),
+            er.Composed(objective=er.losses.Lambdas(), optimizer=optimizers.SGD(0.01), l2=0.01),
+            er.RankNet(solver="sgd", learning_rate=0.01),
         ),
         (
-            xr.Composed(scorer=xr.NetworkModel(4), objective=xr.ListMLELoss(), optimizer=optimizers.Adam(0.01), l2=0.01),
-            xr.ListMLE(hidden=4, solver="adam", learning_rate=0.01),
+            er.Composed(scorer=er.models.NetworkModel(4), objective=er.losses.ListMLELoss(), optimizer=optimizers.Adam(0.01), l2=0.01),
+            er.ListMLE(hidden=4, solver="adam", learning_rate=0.01),
         ),
         (
-            xr.Composed(objective=xr.ApproxNDCGLoss(xr.NDCG(k=10)), optimizer=optimizers.LBFGS(), start="ridge", l2=0.001),
-            xr.ApproxNDCG(),
+            er.Composed(objective=er.losses.ApproxNDCGLoss(er.measures.NDCG(k=10)), optimizer=optimizers.LBFGS(), start="ridge", l2=0.001),
+            er.ApproxNDCG(),
         ),
         (
-            xr.Composed(objective=xr.Lambdas(xr.NDCG()), optimizer=optimizers.Adam(0.01), l2=0.02),
-            xr.LambdaRank(start="random", learning_rate=0.01),
+            er.Composed(objective=er.losses.Lambdas(er.measures.NDCG()), optimizer=optimizers.Adam(0.01), l2=0.02),
+            er.LambdaRank(start="random", learning_rate=0.01),
         ),
     ],
     ids=["ListNet", "RankNet", "ListMLE", "ApproxNDCG", "LambdaRank"],
@@ -136,13 +136,13 @@ class Drawn(GradeSpread):
 
 
 def test_what_is_drawn_at_random_has_no_value_to_go_up_a_line_by():
-    with pytest.raises(xr.IncompatibleError, match="LBFGS asks for value_and_slope; Forces has"):
+    with pytest.raises(er.errors.IncompatibleError, match="LBFGS asks for value_and_slope; ForceProblem has"):
         fitted(Drawn(), optimizers.LBFGS())
     assert fitted(Drawn(), optimizers.Adam(0.03)).score(judged()) > 0.8
 
 
 def test_an_objective_of_ones_own_trains_with_everything_that_rankers_have():
-    ranker = xr.Composed("nDCG@5", objective=GradeSpread(), optimizer=optimizers.LBFGS(), bags=3).fit(judged())
+    ranker = er.Composed("nDCG@5", objective=GradeSpread(), optimizer=optimizers.LBFGS(), bags=3).fit(judged())
     assert ranker.score(judged(seed=2)) > 0.9
     assert np.all(np.isfinite(ranker.oof_))
 
@@ -159,19 +159,19 @@ def test_an_objective_of_ones_own_trains_with_everything_that_rankers_have():
     ],
 )
 def test_settings_are_checked(settings, said):
-    with pytest.raises(xr.SettingError, match=said):
-        xr.Composed(**settings).fit(judged())
+    with pytest.raises(er.errors.SettingError, match=said):
+        er.Composed(**settings).fit(judged())
 
 
 def test_a_network_has_no_ridge_regression_to_start_from():
-    with pytest.raises(xr.IncompatibleError, match="cannot start a network of 3 units; start at random"):
-        xr.Composed(scorer=xr.NetworkModel(3), optimizer=optimizers.SPSA(), start="ridge").fit(judged())
+    with pytest.raises(er.errors.IncompatibleError, match="cannot start a network of 3 units; start at random"):
+        er.Composed(scorer=er.models.NetworkModel(3), optimizer=optimizers.SPSA(), start="ridge").fit(judged())
 
 
 def test_it_is_an_estimator_whose_model_says_what_it_was_made_of(tmp_path):
-    ranker = clone(xr.Composed(objective=xr.ListNetLoss(), optimizer=optimizers.Adam(0.03), max_iter=3)).fit(judged())
+    ranker = clone(er.Composed(objective=er.losses.ListNetLoss(), optimizer=optimizers.Adam(0.03), max_iter=3)).fit(judged())
     ranker.save(tmp_path / "m.json")
-    assert xr.load(tmp_path / "m.json").predict(judged()).tobytes() == ranker.predict(judged()).tobytes()
+    assert er.load(tmp_path / "m.json").predict(judged()).tobytes() == ranker.predict(judged()).tobytes()
     said = json.loads((tmp_path / "m.json").read_text())
     assert said["ranker"] == "Composed"
     assert said["params"]["objective"] == "ListNetLoss(target='softmax')"

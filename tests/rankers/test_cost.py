@@ -5,35 +5,35 @@ import warnings
 import numpy as np
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.objectives.losses import SmoothMeasure
 from exactrank.learning.objectives.parametric import Parametric
 from exactrank.learning.objectives.score_space import CostWarning, Pairwise, announce_cost
 from exactrank.models.architecture import form_of
 
-LONG = xr.RankingData.from_arrays(np.arange(150_000.0)[:, None] % 7, np.arange(150_000) % 3, group=[70_000, 79_000, 1_000])
-SHORT = xr.RankingData.from_arrays(None, [0, 1, 2, 1, 0, 1, 1], group=[4, 2, 1])
+LONG = er.RankingData.from_arrays(np.arange(150_000.0)[:, None] % 7, np.arange(150_000) % 3, group=[70_000, 79_000, 1_000])
+SHORT = er.RankingData.from_arrays(None, [0, 1, 2, 1, 0, 1, 1], group=[4, 2, 1])
 
 
 @pytest.mark.parametrize(
-    "limits", [{}, {"truncation": 1}, {"truncation": 2, "neighbours": 1}, {"neighbours": 2}, {"measure": xr.NDCG(k=1)}], ids=str
+    "limits", [{}, {"truncation": 1}, {"truncation": 2, "neighbours": 1}, {"neighbours": 2}, {"measure": er.measures.NDCG(k=1)}], ids=str
 )
 def test_pairs_are_those_that_meet(limits: dict[str, object]) -> None:
-    rule = xr.Lambdas(**limits)  # type: ignore[arg-type]
+    rule = er.losses.Lambdas(**limits)  # type: ignore[arg-type]
     upper = min(rule.truncation or 9, rule.measure.cutoff if rule.measure else 9)
     met = [(i, j) for n in (4, 2, 1) for i in range(min(n, upper)) for j in range(i + 1, n) if j - i <= (rule.neighbours or 9)]
     assert len(met) <= rule.pairs(SHORT) <= len(met) + 3 * (rule.neighbours or 0) ** 2
-    assert xr.SampledLambdas(samples=3, **limits).pairs(SHORT) == 3 * rule.pairs(SHORT)  # type: ignore[arg-type]
+    assert er.losses.SampledLambdas(samples=3, **limits).pairs(SHORT) == 3 * rule.pairs(SHORT)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     "objective",
     [
-        xr.Lambdas(),
-        xr.Lambdas(xr.AP()),
-        xr.FiniteDifference(xr.NDCG()),
-        SmoothMeasure(xr.NDCG()),
-        xr.SampledLambdas(xr.NDCG(k=9), samples=2000),
+        er.losses.Lambdas(),
+        er.losses.Lambdas(er.measures.AP()),
+        er.losses.FiniteDifference(er.measures.NDCG()),
+        SmoothMeasure(er.measures.NDCG()),
+        er.losses.SampledLambdas(er.measures.NDCG(k=9), samples=2000),
     ],
     ids=str,
 )
@@ -44,7 +44,13 @@ def test_what_is_quadratic_is_announced(objective: Pairwise) -> None:
 
 @pytest.mark.parametrize(
     "objective",
-    [xr.Lambdas(truncation=10), xr.Lambdas(neighbours=10), xr.Lambdas(xr.NDCG(k=10)), SmoothMeasure(xr.NDCG(k=10)), xr.PairHinge()],
+    [
+        er.losses.Lambdas(truncation=10),
+        er.losses.Lambdas(neighbours=10),
+        er.losses.Lambdas(er.measures.NDCG(k=10)),
+        SmoothMeasure(er.measures.NDCG(k=10)),
+        er.losses.PairHinge(),
+    ],
     ids=str,
 )
 def test_what_is_not_is_not(objective: object) -> None:
@@ -55,15 +61,15 @@ def test_what_is_not_is_not(objective: object) -> None:
 
 def test_an_objective_says_it_when_it_meets_the_data() -> None:
     with pytest.warns(CostWarning, match="truncation=10"):
-        Parametric(xr.Lambdas(), form_of(None).on(LONG), LONG)
+        Parametric(er.losses.Lambdas(), form_of(None).on(LONG), LONG)
 
 
 @pytest.mark.parametrize(
-    "ranker", [xr.RankNet(max_iter=1), xr.SmoothRank(max_iter=1), xr.ApproxNDCG(max_iter=1), xr.LambdaMART(trees=1, bags=0)], ids=str
+    "ranker", [er.RankNet(max_iter=1), er.SmoothRank(max_iter=1), er.ApproxNDCG(max_iter=1), er.LambdaMART(trees=1, bags=0)], ids=str
 )
-def test_every_fit_says_it(ranker: xr.RankNet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_fit_says_it(ranker: er.RankNet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("exactrank.learning.objectives.score_space.MANY_PAIRS", 10)
-    data = xr.RankingData.from_arrays(np.arange(80.0)[:, None] % 7, np.arange(80) % 3, group=[40, 40])
+    data = er.RankingData.from_arrays(np.arange(80.0)[:, None] % 7, np.arange(80) % 3, group=[40, 40])
     with pytest.warns(CostWarning, match="the longest query has 40"):
         ranker.fit(data)
 
@@ -71,5 +77,5 @@ def test_every_fit_says_it(ranker: xr.RankNet, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("name", ["truncation", "neighbours"])
 @pytest.mark.parametrize("limit", [0, 1.5, 2**40, float("nan")])
 def test_limits_are_whole_numbers(name: str, limit: float) -> None:
-    with pytest.raises(xr.SettingError, match=f"{name} must be a whole number of at least 1"):
-        xr.Lambdas(**{name: limit})  # type: ignore[arg-type]
+    with pytest.raises(er.errors.SettingError, match=f"{name} must be a whole number of at least 1"):
+        er.losses.Lambdas(**{name: limit})  # type: ignore[arg-type]

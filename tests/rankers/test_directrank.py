@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from sklearn.linear_model import Ridge
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.objectives.ideal_likelihood import IdealLikelihood
 from exactrank.learning.objectives.linear_profile import LinearProfile
 from exactrank.learning.objectives.profile import GivenWeights
@@ -19,17 +19,16 @@ from exactrank.learning.objectives.within_query import centred, deviation
 from exactrank.learning.optimizers.slopes import maximum
 from exactrank.learning.training.combinators import bootstrap
 from exactrank.rankers.training_data import check_measure_tells_apart
-
-from .strategies import MEASURES
-from .test_rankers import judged, mean, rows
+from tests.rankers.test_rankers import judged, mean, rows
+from tests.strategies import MEASURES
 
 
 def one_run(**more):
-    return xr.DirectRank(**({"measure": "nDCG@5", "bags": 0} | more))
+    return er.DirectRank(**({"measure": "nDCG@5", "bags": 0} | more))
 
 
 def tells_apart(measure, data):
-    with contextlib.suppress(xr.DataError):
+    with contextlib.suppress(er.errors.DataError):
         check_measure_tells_apart(measure, data, 1)
         return True
     return False
@@ -39,7 +38,7 @@ def tells_apart(measure, data):
 @given(measure=MEASURES, seed=st.integers(0, 99), start=st.sampled_from(["softmax", "zero", "random", "ridge"]))
 def test_the_training_measure_never_falls(measure, seed, start):
     X, y, qid = rows(seed=seed, queries=5, documents=9, features=3)
-    data = xr.RankingData.from_arrays(X, np.where(np.arange(45) % 9 == 0, 3, y), qid=qid)  # something to find in every query
+    data = er.RankingData.from_arrays(X, np.where(np.arange(45) % 9 == 0, 3, y), qid=qid)  # something to find in every query
     assume(tells_apart(measure, data))
     history = one_run(measure=measure, start=start, seed=seed, max_iter=4).fit(data).history_
     values = [progress.value for progress in history]
@@ -52,7 +51,7 @@ def test_it_ends_where_no_single_weight_can_be_bettered(measure):
     model = one_run(measure=measure, tolerance=0).fit(data)
     here = mean(measure, data, model.predict(data))
     for column in data.X.T:
-        assert xr.profile(measure, data, model.predict(data), column).best().value <= here + 1e-9
+        assert er.profile(measure, data, model.predict(data), column).best().value <= here + 1e-9
 
 
 @pytest.mark.parametrize("more", [{"order": "random"}, {"order": "greedy"}, {"solver": "powell"}, {"point": "likelihood"}, {"restarts": 3}])
@@ -66,7 +65,7 @@ def test_every_way_learns_and_is_the_same_for_any_number_of_threads(more):
 def test_weights_keep_to_what_is_allowed():
     data = judged(queries=30)
     assert one_run().fit(data).weights_.min() < 0
-    for model in (one_run(nonnegative=True), xr.DirectRank(measure="nDCG@5", bags=4, nonnegative=True)):
+    for model in (one_run(nonnegative=True), er.DirectRank(measure="nDCG@5", bags=4, nonnegative=True)):
         assert np.all(model.fit(data).weights_ >= 0)
 
 
@@ -80,9 +79,9 @@ def test_limits_and_a_start_of_ones_own():
     again = one_run(start=done.weights_).fit(data)
     assert again.history_[0].value == pytest.approx(done.score(data))
     assert again.score(data) >= done.score(data)
-    with pytest.raises(xr.SettingError, match=r"x1 starts at -2, which is not between 0 and inf"):
+    with pytest.raises(er.errors.SettingError, match=r"x1 starts at -2, which is not between 0 and inf"):
         one_run(start=[1, -2, 0, 0], nonnegative=True).fit(data)
-    with pytest.raises(xr.SettingError, match="start has 2 weights for 4 features"):
+    with pytest.raises(er.errors.SettingError, match="start has 2 weights for 4 features"):
         one_run(start=[1, 2]).fit(data)
 
 
@@ -90,15 +89,15 @@ def test_documents_left_in_the_order_of_their_grades_teach_nothing():
     """Where all tie, the order in the file would look like a perfect ranking."""
     X, y, qid = rows(queries=30, noise=0.1)
     order = np.lexsort((-y, qid))
-    data = xr.RankingData.from_arrays(X[order], y[order], qid=qid[order])
+    data = er.RankingData.from_arrays(X[order], y[order], qid=qid[order])
     for bags in (0, 3):
-        model = xr.DirectRank(measure="nDCG@5", start="zero", bags=bags).fit(data)
+        model = er.DirectRank(measure="nDCG@5", start="zero", bags=bags).fit(data)
         assert model.score(judged(queries=30, noise=0.1, seed=1)) > 0.8
 
 
 def test_more_bags_go_on_where_fewer_ended():
     data = judged()
-    few, many = (xr.DirectRank(measure="nDCG@5", bags=bags).fit(data).history_ for bags in (2, 4))
+    few, many = (er.DirectRank(measure="nDCG@5", bags=bags).fit(data).history_ for bags in (2, 4))
     assert [p.value for p in few] == [p.value for p in many[:2]]
     assert [(p.step, p.steps) for p in many] == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
@@ -106,9 +105,9 @@ def test_more_bags_go_on_where_fewer_ended():
 def test_a_model_of_a_bag_does_no_harm_to_the_queries_that_its_sample_left_out():
     data, start = judged(queries=12, noise=2.0), np.linspace(-1, 1.5, 4)
     for seed in range(8):
-        model = xr.DirectRank("nDCG(ties='pessimistic')@5", bags=1, start=start, share=1.0, max_iter=3, seed=seed).fit(data)
+        model = er.DirectRank("nDCG(ties='pessimistic')@5", bags=1, start=start, share=1.0, max_iter=3, seed=seed).fit(data)
         _, left_out = bootstrap(data, np.random.default_rng([seed, 0]))
-        unseen = xr.parse_measure("nDCG(ties='pessimistic')@5").on(data, left_out)
+        unseen = er.parse_measure("nDCG(ties='pessimistic')@5").on(data, left_out)
         assert unseen.mean(data.X @ model.weights_) >= unseen.mean(data.X @ start) - 1e-12
 
 
@@ -117,7 +116,7 @@ def test_a_round_in_a_bag_moves_a_share_of_the_weights():
 
     def most_alike(share):
         """The number of weights that stayed as they were, or one more."""
-        models = (xr.DirectRank("nDCG@5", bags=1, start=np.ones(4), share=share, seed=seed).fit(data) for seed in range(5))
+        models = (er.DirectRank("nDCG@5", bags=1, start=np.ones(4), share=share, seed=seed).fit(data) for seed in range(5))
         return [max(np.unique(model.weights_, return_counts=True)[1]) for model in models]
 
     assert min(most_alike(0.5)) == 2 > min(most_alike(1.0))
@@ -125,16 +124,16 @@ def test_a_round_in_a_bag_moves_a_share_of_the_weights():
 
 def test_bags_that_are_cross_fitted_have_unit_deviation_and_scores_of_queries_they_have_not_seen():
     data = judged(queries=20, noise=0.1)
-    ours, theirs = (xr.DirectRank("nDCG@5", bags=4, bagging="cross-fit", threads=threads).fit(data) for threads in (1, 2))
+    ours, theirs = (er.DirectRank("nDCG@5", bags=4, bagging="cross-fit", threads=threads).fit(data) for threads in (1, 2))
     assert ours.weights_.tolist() == theirs.weights_.tolist()
     assert ours.score(judged(queries=20, noise=0.1, seed=2)) > 0.9
     assert mean("nDCG@5", data, ours.oof_) > 0.9
-    alone = xr.DirectRank("nDCG@5", bags=1, bagging="bootstrap").fit(data)
+    alone = er.DirectRank("nDCG@5", bags=1, bagging="bootstrap").fit(data)
     assert deviation(alone.predict(data), data.indptr) == pytest.approx(1.0)
     assert 0.9 < deviation(ours.predict(data), data.indptr) <= 1.0 + 1e-12  # the mean of four that are nearly the same
 
 
-@pytest.mark.parametrize(("start", "method"), [("smoothrank", xr.SmoothRank), ("lambdarank", xr.LambdaRank)])
+@pytest.mark.parametrize(("start", "method"), [("smoothrank", er.SmoothRank), ("lambdarank", er.LambdaRank)])
 def test_a_start_is_what_another_ranker_ends_with(start, method):
     """With validation data, or cross-fitted; queries that do not count are left out of that."""
     data, valid = judged(queries=12, noise=1.0), judged(queries=12, noise=1.0, seed=1)
@@ -147,13 +146,13 @@ def test_a_start_is_what_another_ranker_ends_with(start, method):
     idle = replace(data.take_queries(np.arange(12).repeat(2)), query_weight=np.tile([1.0, 0.0], 12))
     assert one_run(start=start).fit(idle).history_[0].value == pytest.approx(theirs.score(data), abs=1e-12)
     for few in (data.take_queries([3]), replace(data.take_queries([3, 4]), query_weight=np.array([1.0, 0.0]))):
-        assert np.all(np.isfinite(xr.DirectRank("nDCG@5", bags=2, start=start).fit(few).weights_))
+        assert np.all(np.isfinite(er.DirectRank("nDCG@5", bags=2, start=start).fit(few).weights_))
 
 
 def test_validation_chooses_between_starts():
     data, valid = judged(queries=10, noise=2), judged(queries=40, noise=2, seed=1)
-    auto = xr.DirectRank(measure="nDCG@5", bags=5).fit(data, valid=valid)
-    each = [xr.DirectRank(measure="nDCG@5", bags=5, start=start).fit(data, valid=valid) for start in ("softmax", "zero")]
+    auto = er.DirectRank(measure="nDCG@5", bags=5).fit(data, valid=valid)
+    each = [er.DirectRank(measure="nDCG@5", bags=5, start=start).fit(data, valid=valid) for start in ("softmax", "zero")]
     best = max(each, key=lambda model: model.score(valid))
     assert auto.weights_.tolist() == best.weights_.tolist()
 
@@ -161,7 +160,7 @@ def test_validation_chooses_between_starts():
 def test_query_weights_say_which_queries_count():
     X, y, qid = rows(queries=30, noise=0.0)
     half = qid < 15
-    data = xr.RankingData.from_arrays(np.where(half[:, None], X, -X), y, qid=qid, query_weight=np.where(np.arange(30) < 15, 1.0, 0.0))
+    data = er.RankingData.from_arrays(np.where(half[:, None], X, -X), y, qid=qid, query_weight=np.where(np.arange(30) < 15, 1.0, 0.0))
     model = one_run().fit(data)
     assert mean("nDCG@5", judged(queries=30, noise=0.0, seed=4), model.predict(judged(queries=30, noise=0.0, seed=4))) > 0.9
 
@@ -186,28 +185,28 @@ def test_query_weights_say_which_queries_count():
     ],
 )
 def test_settings_that_are_wrong_or_without_effect_are_refused(given, said):
-    with pytest.raises(xr.SettingError, match=said):
+    with pytest.raises(er.errors.SettingError, match=said):
         one_run(**given).fit(judged())
 
 
 def test_what_is_said_of_bags_depends_on_the_data(monkeypatch):
     monkeypatch.setattr("exactrank.rankers.directrank.MANY_QUERIES", 10)
-    assert xr.DirectRank("nDCG@5", restarts=2).fit(judged(queries=12)).model_.training["steps"] > 2
-    with pytest.raises(xr.SettingError, match="restarts=2 has no effect with bags=20"):
-        xr.DirectRank("nDCG@5", restarts=2).fit(judged(queries=9))
-    assert xr.DirectRank("nDCG@5", bags=2, max_iter=3, tolerance=0.1).fit(judged()).model_.training["steps"] == 2
+    assert er.DirectRank("nDCG@5", restarts=2).fit(judged(queries=12)).model_.training["steps"] > 2
+    with pytest.raises(er.errors.SettingError, match="restarts=2 has no effect with bags=20"):
+        er.DirectRank("nDCG@5", restarts=2).fit(judged(queries=9))
+    assert er.DirectRank("nDCG@5", bags=2, max_iter=3, tolerance=0.1).fit(judged()).model_.training["steps"] == 2
 
 
 @pytest.mark.parametrize("measure", ["AP(rel=9)", "nDCG(short='zero')@99", "AP(rel=9, empty='skip')"])
 def test_a_measure_that_cannot_tell_rankings_apart(measure):
-    with pytest.raises(xr.DataError, match=r"nothing to learn.*is the same for every ranking"):
+    with pytest.raises(er.errors.DataError, match=r"nothing to learn.*is the same for every ranking"):
         one_run(measure=measure).fit(judged())
 
 
 @given(st.integers(0, 200), st.floats(-2, 2), st.floats(0.01, 3))
 def test_the_likeliest_point_of_an_interval(seed, low, width):
     data, rng = judged(seed=seed, queries=4), np.random.default_rng(seed)
-    likelihood = IdealLikelihood(xr.NDCG(k=3).on(data))
+    likelihood = IdealLikelihood(er.measures.NDCG(k=3).on(data))
     s, t = rng.normal(size=data.n_documents), rng.normal(size=data.n_documents)
     alpha = likelihood.best(s, t, Interval(low, low + width, 0.0), low + width / 2)
     assert low <= alpha <= low + width
@@ -231,7 +230,7 @@ def test_the_likeliest_point_of_an_interval(seed, low, width):
 @given(st.integers(0, 50), st.sampled_from(["nDCG@5", "AP", "Bpref", "PairwiseCorrect", "DCG"]))
 def test_the_softmax_slope_is_that_of_its_value(seed, name):
     data, rng = judged(seed=seed, queries=4), np.random.default_rng(seed)
-    ours = SoftmaxLikelihood(xr.parse_measure(name).over(data, GivenWeights(rng.random(4) + 0.1, "drawn"), 1), 0.1)
+    ours = SoftmaxLikelihood(er.parse_measure(name).over(data, GivenWeights(rng.random(4) + 0.1, "drawn"), 1), 0.1)
     theta, h = rng.normal(size=4), 1e-5
     slope = ours.value_and_slope(theta)[1]
     theirs = [(ours.value_and_slope(theta + h * e)[0] - ours.value_and_slope(theta - h * e)[0]) / (2 * h) for e in np.eye(4)]
@@ -256,7 +255,7 @@ def test_ridge_regression_is_the_same_by_documents_where_features_outnumber_them
     rng = np.random.default_rng(seed)
     X, y, weight = rng.standard_normal((12, 40)), rng.integers(0, 3, 12), rng.random(4) + 0.1
     X[:, 3] = 7.0
-    wide = xr.RankingData.from_arrays(X, y, group=[3] * 4, query_weight=weight)
+    wide = er.RankingData.from_arrays(X, y, group=[3] * 4, query_weight=weight)
     Z, each = centred(wide.X, wide.indptr), np.repeat(weight, 3)
     unit = np.where(np.arange(40) == 3, 1.0, np.sqrt(each @ Z**2))
     theirs = Ridge(alpha=0.5, fit_intercept=False).fit(Z / unit, centred(wide.y, wide.indptr), sample_weight=each).coef_ / unit
@@ -272,7 +271,7 @@ def test_long_data_is_centred_in_blocks(monkeypatch):
 
 def test_a_place_is_what_evaluation_says():
     data = judged(queries=9)
-    problem = LinearProfile.of(xr.NDCG(k=5).over(data))
+    problem = LinearProfile.of(er.measures.NDCG(k=5).over(data))
     theta = np.array([0.3, -1.0, 0.5, 2.0])
     place = problem.at(theta)
     assert place.value == pytest.approx(mean("nDCG@5", data, data.X @ theta), abs=1e-12)

@@ -11,12 +11,11 @@ from sklearn.linear_model import Lars, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.training.selection import WINDOW
 from exactrank.rankers.foreign import Foreign
 from exactrank.rankers.training_data import in_content_order
-
-from .test_rankers import judged, rows
+from tests.rankers.test_rankers import judged, rows
 
 
 def catboost(**settings):
@@ -52,7 +51,7 @@ def test_it_learns_what_the_estimator_learns(made):
 def test_queries_are_given_as_groups(name):
     data = in_content_order(judged(queries=20))  # as rankers train on it: where scores tie, these libraries go by the order of rows
     by_hand = TREES[name](random_state=0, n_jobs=1).fit(data.X, data.y, group=data.sizes)
-    theirs = xr.from_estimator(by_hand).predict(data)
+    theirs = er.from_estimator(by_hand).predict(data)
     assert foreign(TREES[name]()).fit(data).predict(data) == pytest.approx(theirs, rel=1e-9)
 
 
@@ -63,7 +62,7 @@ def test_validation_data_says_how_many_trees_to_keep(made):
     sums, reached = np.zeros(valid.n_documents), []
     for tree in whole.single_trees():
         sums = sums + tree.score(valid.X)
-        reached.append(xr.evaluate("nDCG(ties='pessimistic')@5", valid, sums).means["nDCG(ties='pessimistic')@5"])
+        reached.append(er.evaluate("nDCG(ties='pessimistic')@5", valid, sums).means["nDCG(ties='pessimistic')@5"])
     smooth = [np.mean(reached[max(0, number - WINDOW + 1) : number + 1]) for number in range(len(reached))]
     assert chosen.n_trees == 1 + int(np.argmax(smooth)) < whole.n_trees
     assert chosen.score(valid.X) == pytest.approx(sum(tree.score(valid.X) for tree in list(whole.single_trees())[: chosen.n_trees]))
@@ -87,24 +86,24 @@ def test_query_weights_count(made):
 
 
 def test_an_estimator_without_weights_refuses_them():
-    with pytest.raises(xr.DataError, match="Lars takes no weights, and the data has some; drop them"):
+    with pytest.raises(er.errors.DataError, match="Lars takes no weights, and the data has some; drop them"):
         foreign(Lars()).fit([[1.0], [0.0], [1.0], [0.0]], [1, 0, 0, 1], group=[2, 2], query_weight=[3.0, 1.0])
 
 
 @EVERY
 def test_a_blend_of_one_estimator_is_one_model_that_is_saved_as_data(made, tmp_path):
     data = judged(queries=12, noise=1.0)
-    blend = xr.Blend("nDCG@5", members=[made()], bags=3, threads=1).fit(data)
+    blend = er.Blend("nDCG@5", members=[made()], bags=3, threads=1).fit(data)
     assert blend.model_.scorer.kind == ("linear" if made in LINEAR.values() else "trees")
     assert np.isfinite(blend.estimate_.mean)
     blend.save(tmp_path / "m.json")
-    assert np.array_equal(xr.load(tmp_path / "m.json").predict(data), blend.predict(data))
+    assert np.array_equal(er.load(tmp_path / "m.json").predict(data), blend.predict(data))
 
 
 def test_a_blend_of_ours_and_others(tmp_path):
     data, test = judged(queries=40, noise=1.0), judged(queries=40, noise=1.0, seed=2)
-    members = [xr.LambdaMART(trees=10, min_documents=2), TREES["lightgbm"](), TREES["xgboost"](), Ridge(), xr.Ridge()]
-    blend = xr.Blend("nDCG@5", members=members, bags=3, threads=1).fit(data)
+    members = [er.LambdaMART(trees=10, min_documents=2), TREES["lightgbm"](), TREES["xgboost"](), Ridge(), er.Ridge()]
+    blend = er.Blend("nDCG@5", members=members, bags=3, threads=1).fit(data)
     assert blend.model_.training["chosen"]["members"] == [
         "LambdaMART(min_documents=2, trees=10)",
         "lightgbm.LGBMRanker(min_child_samples=2, n_estimators=15, verbose=-1)",
@@ -115,7 +114,7 @@ def test_a_blend_of_ours_and_others(tmp_path):
     assert blend.score(test) > 0.8
     blend.save(tmp_path / "m.json")
     assert [part["kind"] for part in json.loads((tmp_path / "m.json").read_text())["scorer"]["parts"]] == ["trees", "linear"]
-    again = xr.Blend("nDCG@5", members=members, bags=3, threads=1).fit(data)
+    again = er.Blend("nDCG@5", members=members, bags=3, threads=1).fit(data)
     assert np.array_equal(again.predict(test), blend.predict(test))
 
 
@@ -135,7 +134,7 @@ def test_a_blend_of_others_is_resumed(monkeypatch):
     monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
     monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", -1.0)
     data, kept = judged(queries=12, noise=1.0), []
-    made = lambda: xr.Blend("nDCG@5", members=[TREES["lightgbm"](), Ridge()], bags=3, threads=1)  # noqa: E731
+    made = lambda: er.Blend("nDCG@5", members=[TREES["lightgbm"](), Ridge()], bags=3, threads=1)  # noqa: E731
     whole = made().fit(data, checkpoint=kept.append)
     resumed = made().fit(data, resume=kept[len(kept) // 2])
     assert np.array_equal(resumed.predict(data), whole.predict(data))
@@ -144,27 +143,27 @@ def test_a_blend_of_others_is_resumed(monkeypatch):
 def test_members_that_fail_are_left_out_and_said():
     data = judged(queries=12, noise=1.0)
     with pytest.warns(UserWarning, match=r"sklearn.RandomForestRegressor\(n_estimators=3\) is left out of the blend: .* cannot be read"):
-        blend = xr.Blend("nDCG@5", members=[xr.Ridge(), RandomForestRegressor(n_estimators=3)], bags=3).fit(data)
+        blend = er.Blend("nDCG@5", members=[er.Ridge(), RandomForestRegressor(n_estimators=3)], bags=3).fit(data)
     assert blend.model_.scorer.kind == "linear"
-    with pytest.raises(xr.IncompatibleError, match="a RandomForestRegressor cannot be read"):
-        xr.Blend(members=[RandomForestRegressor(n_estimators=3)], bags=3).fit(data)
-    half = xr.RankingData.from_arrays(data.X, data.y + 0.5, group=data.sizes)
-    with pytest.raises(xr.IncompatibleError, match=r"lightgbm.LGBMRanker\(.*\) cannot be trained here: LightGBMError: .*label"):
-        xr.Blend(members=[TREES["lightgbm"]()], bags=3).fit(half)
+    with pytest.raises(er.errors.IncompatibleError, match="a RandomForestRegressor cannot be read"):
+        er.Blend(members=[RandomForestRegressor(n_estimators=3)], bags=3).fit(data)
+    half = er.RankingData.from_arrays(data.X, data.y + 0.5, group=data.sizes)
+    with pytest.raises(er.errors.IncompatibleError, match=r"lightgbm.LGBMRanker\(.*\) cannot be trained here: LightGBMError: .*label"):
+        er.Blend(members=[TREES["lightgbm"]()], bags=3).fit(half)
 
 
 @pytest.mark.parametrize("member", [3, object(), lgb.LGBMRanker])
 def test_what_is_no_estimator_is_refused(member):
-    with pytest.raises(xr.SettingError, match=r"cannot be blended; give rankers, .*, or estimators of LightGBM"):
-        xr.Blend(members=[member]).fit(judged())
+    with pytest.raises(er.errors.SettingError, match=r"cannot be blended; give rankers, .*, or estimators of LightGBM"):
+        er.Blend(members=[member]).fit(judged())
 
 
 def test_missing_values_go_to_trees_or_are_filled():
     X, y, qid = rows(queries=24)
     X[::5, 1] = np.nan
-    kept = xr.Blend("nDCG@5", members=[TREES["lightgbm"](), TREES["xgboost"]()], missing="keep", bags=3, threads=1).fit(X, y, qid=qid)
+    kept = er.Blend("nDCG@5", members=[TREES["lightgbm"](), TREES["xgboost"]()], missing="keep", bags=3, threads=1).fit(X, y, qid=qid)
     assert kept.score(X, y, qid=qid) > 0.8
-    filled = xr.Blend("nDCG@5", members=[Ridge(), TREES["xgboost"]()], missing="mean", bags=3, threads=1).fit(X, y, qid=qid)
+    filled = er.Blend("nDCG@5", members=[Ridge(), TREES["xgboost"]()], missing="mean", bags=3, threads=1).fit(X, y, qid=qid)
     by_hand = np.where(np.isnan(X), np.nanmean(X.astype(np.float64), axis=0).astype(np.float32), X)
     assert np.array_equal(filled.predict(X), filled.predict(by_hand))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.dataset import Part
 from exactrank.errors import DataError, SettingError
 from exactrank.learning.objectives.score_space import by_query
@@ -23,7 +23,7 @@ def data_of(X, y=None, seed=0, **more):
     y = rng.integers(0, 4, len(X)) if y is None else y
     sizes = np.full(len(X) // 5 + (len(X) % 5 > 0), 5)
     sizes[-1] = len(X) - 5 * (len(sizes) - 1)
-    return xr.RankingData.from_arrays(X, y, group=sizes, **more)
+    return er.RankingData.from_arrays(X, y, group=sizes, **more)
 
 
 def noise(rows=60, features=3, seed=0, missing=0.0, levels=None):
@@ -34,7 +34,7 @@ def noise(rows=60, features=3, seed=0, missing=0.0, levels=None):
 
 
 def mart(**more):
-    return xr.MART("nDCG@3", **(PLAIN | {"trees": 4, "learning_rate": 0.5} | more))
+    return er.MART("nDCG@3", **(PLAIN | {"trees": 4, "learning_rate": 0.5} | more))
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Forces:
 # ---- predictions
 
 
-MEASURE = xr.NDCG(k=3, ties="expected")  #: which does not depend on the order of documents
+MEASURE = er.measures.NDCG(k=3, ties="expected")  #: which does not depend on the order of documents
 
 
 def assert_reported_as_scored(ranker, data, valid):
@@ -69,7 +69,7 @@ def assert_reported_as_scored(ranker, data, valid):
 
 
 def measured(**more):
-    return xr.MART(MEASURE, **(PLAIN | {"trees": 6, "learning_rate": 0.5} | more))
+    return er.MART(MEASURE, **(PLAIN | {"trees": 6, "learning_rate": 0.5} | more))
 
 
 @given(SEEDS, st.sampled_from([2, 5, 255, 3000]), st.sampled_from(["best-first", "symmetric"]), st.sampled_from([None, 2, 4]))
@@ -111,12 +111,12 @@ def test_categories_of_large_numbers_are_refused_before_training():
 # ---- data
 
 
-@pytest.mark.parametrize("kind", [xr.MART, xr.LambdaMART, xr.DirectRankTrees])
+@pytest.mark.parametrize("kind", [er.MART, er.LambdaMART, er.DirectRankTrees])
 @pytest.mark.parametrize("case", ["missing", "small"])
 def test_features_without_a_split_are_named_as_the_reason(kind, case):
     """All values are missing, or leaves would be too small."""
     X, least = (np.full((60, 2), np.nan), 1) if case == "missing" else (noise(60), 31)
-    more = {"trees": 3, "min_documents": least, "query_fraction": 0.9 if kind is xr.DirectRankTrees else 1.0}
+    more = {"trees": 3, "min_documents": least, "query_fraction": 0.9 if kind is er.DirectRankTrees else 1.0}
     with pytest.warns(ConvergenceWarning, match="no split is possible"):
         ranker = kind("nDCG@3", **(PLAIN | more)).fit(data_of(X))
     assert not ranker.predict(data_of(X)).any()
@@ -181,8 +181,8 @@ def test_a_weight_is_as_many_copies_to_the_bit_where_forces_are_whole(seed, of_q
     qid = copies // 5 + 12 * number * of_queries
     order = np.argsort(qid, kind="stable")
     weight = {"query_weight": times[::5].astype(float)} if of_queries else {"sample_weight": times.astype(float)}
-    copied = xr.RankingData.from_arrays(X[copies][order].astype(np.float32), y[copies][order], qid=qid[order])
-    ranker = xr.LambdaMART("nDCG@3", lambdas=Forces(slope=3.0), trees=1, leaves=31, shape=shape, **PLAIN)
+    copied = er.RankingData.from_arrays(X[copies][order].astype(np.float32), y[copies][order], qid=qid[order])
+    ranker = er.LambdaMART("nDCG@3", lambdas=Forces(slope=3.0), trees=1, leaves=31, shape=shape, **PLAIN)
     ours, theirs, plain = (ranker.fit(data).model_.scorer for data in (data_of(X, y, **weight), copied, data_of(X, y)))
     assert np.array_equal(ours.table.feature, theirs.table.feature)
     assert np.array_equal(ours.score(X), theirs.score(X))
@@ -200,7 +200,7 @@ def test_an_objective_without_curvature_counts_as_one_of_curvature_1(seed, heavi
     """Whatever the weights of documents."""
     weight = np.where(np.arange(60) % 7 == 0, heaviest, 1.0)
     data = data_of(noise(seed=seed), seed=seed, sample_weight=weight)
-    ours, theirs = (xr.LambdaMART("nDCG@3", lambdas=Forces(curvature=h), trees=2, **PLAIN).fit(data) for h in (0.0, 1.0))
+    ours, theirs = (er.LambdaMART("nDCG@3", lambdas=Forces(curvature=h), trees=2, **PLAIN).fit(data) for h in (0.0, 1.0))
     assert ours.model_.scorer.n_trees == theirs.model_.scorer.n_trees
     assert np.array_equal(ours.predict(data), theirs.predict(data))
 
@@ -211,10 +211,10 @@ def test_few_distinct_documents_are_told_apart_however_many_there_are(levels):
     rows = 2 * SAMPLE
     for offset in range(4):
         X = (np.arange(rows) % levels + 10.0 * offset)[:, None]
-        data = xr.RankingData.from_arrays(
+        data = er.RankingData.from_arrays(
             X.astype(np.float32), np.arange(rows) % levels, group=[levels] * (rows // levels) + [1] * (rows % levels)
         )
-        scores = xr.MART("nDCG@3", trees=1, **PLAIN).fit(data).predict(data)
+        scores = er.MART("nDCG@3", trees=1, **PLAIN).fit(data).predict(data)
         assert len(np.unique(scores)) == levels
 
 
@@ -222,7 +222,7 @@ def test_a_document_unlike_all_others_has_a_bin_of_its_own():
     """Where few documents are distinct."""
     X = np.arange(2 * SAMPLE)[:, None] % 2.0
     X[0] = 7
-    data = xr.RankingData.from_arrays(X.astype(np.float32), np.zeros(len(X)), group=[len(X)])
+    data = er.RankingData.from_arrays(X.astype(np.float32), np.zeros(len(X)), group=[len(X)])
     assert Layout.of(Part(data), data.n_documents, 255, (), 1).cuts.tolist() == [0.5, 4.0]
 
 
@@ -232,22 +232,22 @@ def test_a_document_unlike_all_others_has_a_bin_of_its_own():
 def test_forces_of_0_end_training_with_a_reason():
     data = data_of(noise())
     with pytest.warns(ConvergenceWarning, match="no split is possible|no force"):
-        ranker = xr.LambdaMART("nDCG@3", lambdas=Forces(slope=0.0), trees=3, **PLAIN).fit(data)
+        ranker = er.LambdaMART("nDCG@3", lambdas=Forces(slope=0.0), trees=3, **PLAIN).fit(data)
     assert not ranker.predict(data).any()
 
 
 @pytest.mark.parametrize("forces", [Forces(slope=np.nan), Forces(curvature=np.nan), Forces(slope=np.inf)])
 def test_forces_that_are_not_finite_name_the_objective(forces):
     with pytest.raises(DataError, match="Forces gives forces that are not finite numbers after 0 trees"):
-        xr.LambdaMART("nDCG@3", lambdas=forces, trees=3, **PLAIN).fit(data_of(noise()))
+        er.LambdaMART("nDCG@3", lambdas=forces, trees=3, **PLAIN).fit(data_of(noise()))
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e200])
 def test_the_size_of_forces_does_not_matter(scale):
     """If slopes and curvatures are large or small together, as in other units, the trees are the same."""
     data = data_of(noise())
-    ours = xr.LambdaMART("nDCG@3", lambdas=Forces(scale, scale), trees=2, **PLAIN).fit(data).predict(data)
-    theirs = xr.LambdaMART("nDCG@3", lambdas=Forces(), trees=2, **PLAIN).fit(data).predict(data)
+    ours = er.LambdaMART("nDCG@3", lambdas=Forces(scale, scale), trees=2, **PLAIN).fit(data).predict(data)
+    theirs = er.LambdaMART("nDCG@3", lambdas=Forces(), trees=2, **PLAIN).fit(data).predict(data)
     np.testing.assert_allclose(ours, theirs, rtol=1e-2)
 
 

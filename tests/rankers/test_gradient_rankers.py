@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank.cli import app
 from exactrank.learning.objectives.losses import ListNetLoss
 from exactrank.learning.objectives.own_lambdas import DocumentForces
@@ -17,7 +17,7 @@ from exactrank.learning.optimizers.slopes import SGD
 from exactrank.rankers.gradient import RATES
 from tests import killed
 
-LEARNERS = [xr.RankNet, xr.LambdaRank, xr.ListNet, xr.ListMLE, xr.RankCosine, xr.SmoothRank, xr.ApproxNDCG]
+LEARNERS = [er.RankNet, er.LambdaRank, er.ListNet, er.ListMLE, er.RankCosine, er.SmoothRank, er.ApproxNDCG]
 EVERY = pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.__name__)
 
 
@@ -32,21 +32,21 @@ def rows(queries=40, documents=12, seed=0, bend=0.0):
 
 def judged(**shape):
     X, y, qid = rows(**shape)
-    return xr.RankingData.from_arrays(X, y, qid=qid)
+    return er.RankingData.from_arrays(X, y, qid=qid)
 
 
 @EVERY
 @pytest.mark.parametrize("solver", ["sgd", "adam", "lbfgs"])
 def test_every_objective_goes_with_every_solver(learner, solver):
     """But a lambda function has no value to go up a line by."""
-    settings = {"first": 1.0, "last": 0.5} if learner is xr.SmoothRank else {}
-    if learner is xr.LambdaRank:
+    settings = {"first": 1.0, "last": 0.5} if learner is er.SmoothRank else {}
+    if learner is er.LambdaRank:
         settings = {"start": "random"}
     if solver != "lbfgs":
         settings["trial_iter"] = 3
     ranker = learner("nDCG@5", solver=solver, max_iter=30, l2=0.001, **settings)
-    if learner is xr.LambdaRank and solver == "lbfgs":
-        with pytest.raises(xr.IncompatibleError, match=r"LBFGS asks for value_and_slope; Forces has .*; use SGD, Adam, "):
+    if learner is er.LambdaRank and solver == "lbfgs":
+        with pytest.raises(er.errors.IncompatibleError, match=r"LBFGS asks for value_and_slope; ForceProblem has .*; use SGD, Adam, "):
             ranker.fit(judged())
         return
     assert ranker.fit(judged(), valid=judged(seed=1)).score(judged(seed=2)) > 0.9
@@ -55,7 +55,7 @@ def test_every_objective_goes_with_every_solver(learner, solver):
 @EVERY
 def test_a_network_learns_what_a_line_cannot(learner):
     train, valid, test = (judged(queries=80, bend=0.8, seed=seed) for seed in range(3))
-    settings = {"first": 1.0, "last": 0.5} if learner is xr.SmoothRank else {}
+    settings = {"first": 1.0, "last": 0.5} if learner is er.SmoothRank else {}
     line, net = (learner("nDCG@5", hidden=hidden, max_iter=80, l2=0.001, **settings).fit(train, valid=valid) for hidden in (None, 8))
     assert net.score(test) > line.score(test) + 0.03
     assert net.model_.scorer.kind == "network"
@@ -65,43 +65,43 @@ def test_a_network_learns_what_a_line_cannot(learner):
 
 def test_units_of_features_do_not_matter():
     X, y, qid = rows()
-    ours, theirs = (xr.LambdaRank(hidden=4, max_iter=10, learning_rate=0.01).fit(x, y, qid=qid) for x in (X, X * np.float32(1024)))
+    ours, theirs = (er.LambdaRank(hidden=4, max_iter=10, learning_rate=0.01).fit(x, y, qid=qid) for x in (X, X * np.float32(1024)))
     assert ours.predict(X) == pytest.approx(theirs.predict(X * np.float32(1024)), rel=1e-9)
 
 
 def test_rates_are_tried_and_the_best_goes_on():
-    tried = xr.LambdaRank(start="random", solver="sgd", max_iter=20, trial_iter=4).fit(judged(), valid=judged(seed=1))
+    tried = er.LambdaRank(start="random", solver="sgd", max_iter=20, trial_iter=4).fit(judged(), valid=judged(seed=1))
     steps = [progress.step for progress in tried.history_]
     assert max(steps) == len(RATES["sgd"]) * 4 + 16
     alone = [
-        xr.LambdaRank(start="random", solver="sgd", max_iter=4, learning_rate=rate).fit(judged(), valid=judged(seed=1))
+        er.LambdaRank(start="random", solver="sgd", max_iter=4, learning_rate=rate).fit(judged(), valid=judged(seed=1))
         for rate in RATES["sgd"]
     ]
     assert tried.model_.training["valid"] >= max(ranker.model_.training["valid"] for ranker in alone)
-    whole = xr.LambdaRank(start="random", solver="sgd", max_iter=4, trial_iter=0).fit(judged(), valid=judged(seed=1))
+    whole = er.LambdaRank(start="random", solver="sgd", max_iter=4, trial_iter=0).fit(judged(), valid=judged(seed=1))
     assert whole.model_.training["valid"] == max(ranker.model_.training["valid"] for ranker in alone)
 
 
 def test_training_stops_when_validation_does_not_improve():
-    ranker = xr.RankNet(solver="adam", learning_rate=0.05, max_iter=500, patience=5).fit(judged(), valid=judged(seed=1))
+    ranker = er.RankNet(solver="adam", learning_rate=0.05, max_iter=500, patience=5).fit(judged(), valid=judged(seed=1))
     valid = [progress.valid for progress in ranker.history_]
     assert len(valid) < 500
     assert int(np.argmax(valid)) == len(valid) - 6
 
 
 def test_without_validation_data_nothing_ends_training_early():
-    ranker = xr.RankNet(solver="adam", learning_rate=0.5, max_iter=80).fit(judged())
+    ranker = er.RankNet(solver="adam", learning_rate=0.5, max_iter=80).fit(judged())
     assert ranker.history_[-1].step == 80 > ranker.patience
     assert np.any(np.diff([progress.value for progress in ranker.history_]) < 0)
 
 
 @pytest.mark.parametrize("hidden", [None, 3])
 def test_a_rate_that_diverges_leaves_a_sound_model_and_says_so(hidden, tmp_path):
-    ranker = xr.RankNet(hidden=hidden, solver="sgd", learning_rate=1e300, max_iter=5)
+    ranker = er.RankNet(hidden=hidden, solver="sgd", learning_rate=1e300, max_iter=5)
     with pytest.warns(ConvergenceWarning, match=r"learning rate of 1e\+300 diverged in iteration 1; use a smaller learning_rate; the best"):
         ranker.fit(judged())
     ranker.save(tmp_path / "m.json")
-    assert np.all(np.isfinite(xr.load(tmp_path / "m.json").predict(judged())))
+    assert np.all(np.isfinite(er.load(tmp_path / "m.json").predict(judged())))
     assert ranker.model_.training["value"] == ranker.score(judged())
 
 
@@ -120,30 +120,30 @@ def test_a_rate_that_diverges_leaves_a_sound_model_and_says_so(hidden, tmp_path)
     ],
 )
 def test_settings_without_effect_are_refused_before_any_work(settings, said):
-    with pytest.raises(xr.SettingError, match=said):
-        xr.LambdaRank(**settings).fit(judged())
+    with pytest.raises(er.errors.SettingError, match=said):
+        er.LambdaRank(**settings).fit(judged())
 
 
 def test_what_auto_comes_to_decides_what_has_an_effect():
-    with pytest.raises(xr.SettingError, match=r"batch_size=8 has no effect with solver='lbfgs' \(its value here\)"):
-        xr.RankNet(batch_size=8).fit(judged())
-    xr.LambdaRank(batch_size=8, max_iter=1, trial_iter=1).fit(judged())
+    with pytest.raises(er.errors.SettingError, match=r"batch_size=8 has no effect with solver='lbfgs' \(its value here\)"):
+        er.RankNet(batch_size=8).fit(judged())
+    er.LambdaRank(batch_size=8, max_iter=1, trial_iter=1).fit(judged())
 
 
 def test_sigma_must_fall_and_the_measure_must_be_a_sum():
-    with pytest.raises(xr.SettingError, match=r"first=1 is below last=2; swap them"):
-        xr.SmoothRank(first=1.0, last=2.0).fit(judged())
-    with pytest.raises(xr.IncompatibleError, match="RR is not a sum over ranks"):
-        xr.SmoothRank(measure="RR").fit(judged())
+    with pytest.raises(er.errors.SettingError, match=r"first=1 is below last=2; swap them"):
+        er.SmoothRank(first=1.0, last=2.0).fit(judged())
+    with pytest.raises(er.errors.IncompatibleError, match="RR is not a sum over ranks"):
+        er.SmoothRank(measure="RR").fit(judged())
 
 
 @pytest.mark.parametrize("measure", ["nDCG@5", "AP", "RR", "ERR@5", "P@3", "WTA", "Bpref", "PairwiseCorrect", "RBP", "R@3"])
 @pytest.mark.parametrize("hidden", [None, 4])
 def test_lambdarank_learns_by_any_measure(measure, hidden):
     settings = {"measure": measure, "hidden": hidden, "start": "random", "l2": 0.001}
-    ranker = xr.LambdaRank(max_iter=40, **settings).fit(judged())
-    assert ranker.score(judged()) > xr.LambdaRank(learning_rate=1e-9, max_iter=1, **settings).fit(judged()).score(judged())
-    assert xr.evaluate("nDCG@5", judged(seed=2), ranker.predict(judged(seed=2))).means["nDCG@5"] > 0.8
+    ranker = er.LambdaRank(max_iter=40, **settings).fit(judged())
+    assert ranker.score(judged()) > er.LambdaRank(learning_rate=1e-9, max_iter=1, **settings).fit(judged()).score(judged())
+    assert er.evaluate("nDCG@5", judged(seed=2), ranker.predict(judged(seed=2))).means["nDCG@5"] > 0.8
 
 
 @pytest.mark.parametrize("lambdas", ["logistic", "step", "spring", "sampled", "finite-difference"])
@@ -152,14 +152,14 @@ def test_every_lambda_function_learns(lambdas, limits):
     if lambdas == "finite-difference":
         limits = {}
     assert (
-        xr.LambdaRank("nDCG@5", lambdas=lambdas, start="random", max_iter=40, l2=0.001, **limits).fit(judged()).score(judged(seed=2)) > 0.85
+        er.LambdaRank("nDCG@5", lambdas=lambdas, start="random", max_iter=40, l2=0.001, **limits).fit(judged()).score(judged(seed=2)) > 0.85
     )
 
 
 def test_lambdas_go_on_where_ranknet_ends():
     train, valid = judged(queries=80, bend=0.8), judged(queries=80, bend=0.8, seed=1)
-    begun = xr.RankNet("nDCG@5", hidden=6, max_iter=100, l2=0.02).fit(train, valid=valid)
-    ranker = xr.LambdaRank("nDCG@5", hidden=6, max_iter=20).fit(train, valid=valid)
+    begun = er.RankNet("nDCG@5", hidden=6, max_iter=100, l2=0.02).fit(train, valid=valid)
+    ranker = er.LambdaRank("nDCG@5", hidden=6, max_iter=20).fit(train, valid=valid)
     steps = len(begun.history_)
     assert [progress.value for progress in ranker.history_[:steps]] == [progress.value for progress in begun.history_]
     assert ranker.history_[steps].value == begun.model_.training["value"]
@@ -178,13 +178,13 @@ def centred_grades(query):
 @pytest.mark.parametrize("solver", ["sgd", "adam"])
 def test_functions_of_ones_own_train_models(hidden, solver):
     settings = {"hidden": hidden, "start": "random", "solver": solver, "learning_rate": 0.01, "max_iter": 8}
-    own = xr.LambdaRank("nDCG@5", lambdas=springs, **settings).fit(judged())
-    native = xr.LambdaRank("nDCG@5", lambdas="spring", **settings).fit(judged())
+    own = er.LambdaRank("nDCG@5", lambdas=springs, **settings).fit(judged())
+    native = er.LambdaRank("nDCG@5", lambdas="spring", **settings).fit(judged())
     assert own.predict(judged()) == pytest.approx(native.predict(judged()), rel=1e-7)
     assert "springs" in own.model_.params["lambdas"].__name__
-    forces = DocumentForces(centred_grades, xr.NDCG(k=5))
+    forces = DocumentForces(centred_grades, er.measures.NDCG(k=5))
     assert (
-        xr.LambdaRank("nDCG@5", lambdas=forces, start="random", solver=solver, learning_rate=0.01, max_iter=30)
+        er.LambdaRank("nDCG@5", lambdas=forces, start="random", solver=solver, learning_rate=0.01, max_iter=30)
         .fit(judged())
         .score(judged(seed=2))
         > 0.9
@@ -192,7 +192,7 @@ def test_functions_of_ones_own_train_models(hidden, solver):
 
 
 def test_a_file_names_the_function_without_its_address(tmp_path):
-    xr.LambdaRank("nDCG@5", lambdas=springs, max_iter=1, learning_rate=0.01).fit(judged()).save(tmp_path / "m.json")
+    er.LambdaRank("nDCG@5", lambdas=springs, max_iter=1, learning_rate=0.01).fit(judged()).save(tmp_path / "m.json")
     assert json.loads((tmp_path / "m.json").read_text())["params"]["lambdas"] == "<function springs>"
 
 
@@ -201,33 +201,33 @@ def test_a_file_names_the_function_without_its_address(tmp_path):
     [(lambda pairs: pairs.delta[:-1], "it must give .* finite numbers, one per pair"), (lambda pairs: pairs.delta / 0, "not finite")],
 )
 def test_a_function_that_cannot_be_is_refused(function, said):
-    with np.errstate(all="ignore"), pytest.raises(xr.DataError, match=said):
-        xr.LambdaRank(lambdas=function, max_iter=2).fit(judged())
-    drifting = DocumentForces(lambda query: query.y + 1, xr.NDCG())
-    with pytest.raises(xr.DataError, match="not to 0; subtract their mean"):
-        xr.LambdaRank(lambdas=drifting, max_iter=2).fit(judged())
+    with np.errstate(all="ignore"), pytest.raises(er.errors.DataError, match=said):
+        er.LambdaRank(lambdas=function, max_iter=2).fit(judged())
+    drifting = DocumentForces(lambda query: query.y + 1, er.measures.NDCG())
+    with pytest.raises(er.errors.DataError, match="not to 0; subtract their mean"):
+        er.LambdaRank(lambdas=drifting, max_iter=2).fit(judged())
 
 
 @pytest.mark.parametrize("hidden", [None, 4])
 def test_polish_never_lowers_what_it_is_judged_by(hidden):
     settings = {"measure": "nDCG@5", "hidden": hidden, "start": "random", "max_iter": 5, "learning_rate": 0.003}
-    raw, polished = (xr.LambdaRank(polish=polish, **settings).fit(judged(bend=0.3)) for polish in (None, "directrank"))
+    raw, polished = (er.LambdaRank(polish=polish, **settings).fit(judged(bend=0.3)) for polish in (None, "directrank"))
     assert polished.model_.training["value"] > raw.model_.training["value"]
     assert polished.model_.training["value"] == polished.score(judged(bend=0.3))
     valid = judged(seed=1, bend=0.3)
-    raw, polished = (xr.LambdaRank(polish=polish, **settings).fit(judged(bend=0.3), valid=valid) for polish in (None, "directrank"))
+    raw, polished = (er.LambdaRank(polish=polish, **settings).fit(judged(bend=0.3), valid=valid) for polish in (None, "directrank"))
     assert polished.model_.training["valid"] >= raw.model_.training["valid"]
 
 
 def test_a_polished_linear_model_cannot_be_raised_by_one_weight():
     data = judged(bend=0.3)
-    ranker = xr.LambdaRank("nDCG@5", polish="directrank", polish_iter=100, max_iter=5).fit(data)
-    assert max(weight.gain for weight in xr.optimality(ranker.model_, data).per_weight) < 1e-6
+    ranker = er.LambdaRank("nDCG@5", polish="directrank", polish_iter=100, max_iter=5).fit(data)
+    assert max(weight.gain for weight in er.inspect.optimality(ranker.model_, data).per_weight) < 1e-6
 
 
 @EVERY
 def test_the_same_seed_gives_the_same_network_on_any_number_of_threads(learner):
-    settings = {"first": 1.0, "last": 0.5} if learner is xr.SmoothRank else {"trial_iter": 2} if learner is xr.LambdaRank else {}
+    settings = {"first": 1.0, "last": 0.5} if learner is er.SmoothRank else {"trial_iter": 2} if learner is er.LambdaRank else {}
     models = [learner("nDCG@5", hidden=5, max_iter=6, seed=3, threads=t, **settings).fit(judged()) for t in (1, 2, None)]
     assert len({model.predict(judged()).tobytes() for model in models}) == 1
     assert not np.array_equal(
@@ -239,24 +239,24 @@ def test_the_same_seed_gives_the_same_network_on_any_number_of_threads(learner):
 
 
 def drawn(**settings):
-    return xr.LambdaRank("nDCG@5", start="random", lambdas="sampled", max_iter=6, **settings).fit(judged(bend=0.3))
+    return er.LambdaRank("nDCG@5", start="random", lambdas="sampled", max_iter=6, **settings).fit(judged(bend=0.3))
 
 
 @pytest.mark.parametrize("settings", [{"solver": "sgd", "learning_rate": 0.01}, {"learning_rate": 0.01}], ids=["sgd", "adam"])
 def test_draws_are_new_in_each_epoch_and_those_of_the_seed(settings, monkeypatch):
     numbers = []
-    draw = xr.SampledLambdas.drawn
-    monkeypatch.setattr(xr.SampledLambdas, "drawn", lambda self, number: numbers.append(number) or draw(self, number))
+    draw = er.losses.SampledLambdas.drawn
+    monkeypatch.setattr(er.losses.SampledLambdas, "drawn", lambda self, number: numbers.append(number) or draw(self, number))
     once = drawn(**settings)
     assert numbers == [0, 0, 1, 2, 3, 4, 5]  # for the start, and for each epoch
     assert once.weights_.tobytes() == drawn(**settings).weights_.tobytes()
-    monkeypatch.setattr(xr.SampledLambdas, "drawn", lambda self, number: self)
+    monkeypatch.setattr(er.losses.SampledLambdas, "drawn", lambda self, number: self)
     assert once.weights_.tobytes() != drawn(**settings).weights_.tobytes()
 
 
 def test_any_objective_may_stand_for_the_lambda_function():
-    by_lists = xr.LambdaRank("nDCG@5", lambdas=ListNetLoss(), start="random", solver="lbfgs", l2=0.001, max_iter=20).fit(judged())
-    assert by_lists.weights_.tobytes() == xr.ListNet("nDCG@5", max_iter=20).fit(judged()).weights_.tobytes()
+    by_lists = er.LambdaRank("nDCG@5", lambdas=ListNetLoss(), start="random", solver="lbfgs", l2=0.001, max_iter=20).fit(judged())
+    assert by_lists.weights_.tobytes() == er.ListNet("nDCG@5", max_iter=20).fit(judged()).weights_.tobytes()
 
 
 # ---- killed and resumed ----
@@ -267,13 +267,13 @@ def cases():
     data, valid = judged(bend=0.3), judged(bend=0.3, seed=1)
     steep = {"first": 1.0, "last": 0.5}
     rankers = {
-        **{learner.__name__: learner("nDCG@5", max_iter=8, **(steep if learner is xr.SmoothRank else {})) for learner in LEARNERS},
-        "trials": xr.RankNet("nDCG@5", hidden=3, solver="sgd", max_iter=5, trial_iter=2),
-        "polish": xr.LambdaRank("nDCG@5", hidden=3, max_iter=3, trial_iter=1, polish="directrank", polish_iter=3),
-        "draws": xr.LambdaRank("nDCG@5", start="random", lambdas="sampled", max_iter=4, trial_iter=2),
-        "bags": xr.ListMLE("nDCG@5", solver="adam", learning_rate=0.01, max_iter=4, bags=3),
-        "own": xr.Composed("nDCG@5", objective=xr.PairForces(springs, xr.NDCG()), optimizer=SGD(0.01), max_iter=5),
-        "lines": xr.Composed("nDCG@5", optimizer=CoordinateSearch("random", tolerance=0.0), max_iter=5),
+        **{learner.__name__: learner("nDCG@5", max_iter=8, **(steep if learner is er.SmoothRank else {})) for learner in LEARNERS},
+        "trials": er.RankNet("nDCG@5", hidden=3, solver="sgd", max_iter=5, trial_iter=2),
+        "polish": er.LambdaRank("nDCG@5", hidden=3, max_iter=3, trial_iter=1, polish="directrank", polish_iter=3),
+        "draws": er.LambdaRank("nDCG@5", start="random", lambdas="sampled", max_iter=4, trial_iter=2),
+        "bags": er.ListMLE("nDCG@5", solver="adam", learning_rate=0.01, max_iter=4, bags=3),
+        "own": er.Composed("nDCG@5", objective=er.losses.PairForces(springs, er.measures.NDCG()), optimizer=SGD(0.01), max_iter=5),
+        "lines": er.Composed("nDCG@5", optimizer=CoordinateSearch("random", tolerance=0.0), max_iter=5),
     }
     return {name: (ranker, data, None if name in ("ListNet", "bags") else valid) for name, ranker in rankers.items()}
 
@@ -295,7 +295,7 @@ def test_training_killed_at_a_random_moment_resumes_to_the_bit(name, broken_off)
 
 
 def letor(path, data):
-    xr.write(data, path)
+    er.write(data, path)
     return str(path)
 
 
@@ -306,9 +306,9 @@ def test_train_a_network_from_files(tmp_path):
         app, ["train", "lambdarank", train, "--valid", valid, "--out", out, "--hidden", "4", "--max-iter", "5", "--json"]
     )
     assert run.exit_code == 0, run.output
-    said, held_out = json.loads(run.stdout), xr.read(valid)
+    said, held_out = json.loads(run.stdout), er.read(valid)
     assert said["ranker"] == "lambdarank"
-    assert said["validation"] == xr.evaluate("nDCG@10", held_out, xr.load(out).predict(held_out)).means["nDCG@10"]
+    assert said["validation"] == er.evaluate("nDCG@10", held_out, er.load(out).predict(held_out)).means["nDCG@10"]
     scores = CliRunner().invoke(app, ["predict", out, valid])
     assert len(scores.stdout.split()) == held_out.n_documents
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-import exactrank as xr
+import exactrank as er
 from exactrank.errors import SettingError
 from exactrank.learning.objectives.losses import PairHinge
 from exactrank.learning.objectives.regularised_risk import RegularisedRisk
@@ -26,10 +26,9 @@ from exactrank.learning.training.selection import average, choose
 from exactrank.models.architecture import LinearModel
 from exactrank.models.linear import Linear
 from exactrank.rankers import RANKERS
-
-from .convex_problems import states
-from .killed import assert_resumed, killed, unbroken
-from .test_rankers import judged, rows
+from tests.killed import assert_resumed, killed, unbroken
+from tests.learning.optimizers.convex_problems import states
+from tests.rankers.test_rankers import judged, rows
 
 SOLVERS = ("cutting-plane", "bundle", "subgradient", "conjugate")
 RNG = np.random.default_rng
@@ -42,7 +41,7 @@ def long_lists(queries=30, documents=60, features=5, seed=0):
     X = rng.standard_normal((queries * documents, features))
     y = np.tile(np.arange(documents) < 3, queries).astype(int)
     X[:, 0] += 1.5 * y
-    return xr.RankingData.from_arrays(X, y, group=[documents] * queries)
+    return er.RankingData.from_arrays(X, y, group=[documents] * queries)
 
 
 def primal(ranker):
@@ -56,7 +55,7 @@ def primal(ranker):
 def test_all_solvers_find_the_optimum(measure):
     data = judged(queries=20, noise=0.3)
     found = {
-        solver: xr.StructuredRank(measure, l2=0.5, bound="convex", solver=solver, tolerance=2e-5, max_iter=20_000) for solver in SOLVERS
+        solver: er.StructuredRank(measure, l2=0.5, bound="convex", solver=solver, tolerance=2e-5, max_iter=20_000) for solver in SOLVERS
     }
     values = {solver: primal(ranker.fit(data)) for solver, ranker in found.items()}
     for solver, ranker in found.items():
@@ -68,11 +67,11 @@ def test_all_solvers_find_the_optimum(measure):
 @settings(max_examples=8)
 def test_the_dual_never_passes_the_primal_and_the_slack_bounds_the_loss(seed, solver):
     data = judged(queries=10, seed=seed)
-    ranker = xr.StructuredRank("nDCG@3", l2=0.1, bound="convex", solver=solver, max_iter=30).fit(data)
+    ranker = er.StructuredRank("nDCG@3", l2=0.1, bound="convex", solver=solver, max_iter=30).fit(data)
     duals = [progress.duality.dual for progress in ranker.history_]
     primals = [progress.duality.primal for progress in ranker.history_]
     assert max(duals) <= min(primals) + 1e-12
-    best = xr.evaluate("nDCG@3", data, data.y).means["nDCG@3"]
+    best = er.evaluate("nDCG@3", data, data.y).means["nDCG@3"]
     assert primals[-1] >= best - ranker.score(data) - 1e-12
 
 
@@ -80,7 +79,7 @@ def test_the_dual_never_passes_the_primal_and_the_slack_bounds_the_loss(seed, so
 @pytest.mark.parametrize("normalise", ["query", "pairs"])
 def test_ranksvm_is_solved_to_its_gap(loss, normalise):
     data = judged(queries=15)
-    ranker = xr.RankSVM("nDCG@3", l2=0.05, loss=loss, normalise=normalise, tolerance=1e-4).fit(data)
+    ranker = er.RankSVM("nDCG@3", l2=0.05, loss=loss, normalise=normalise, tolerance=1e-4).fit(data)
     architecture = LinearModel().on(data)
     problem = RegularisedRisk(PairHinge(loss, normalise), architecture, data, 0.05)
     theta = architecture.theta_of(ranker.weights_)
@@ -94,21 +93,21 @@ def test_ranksvm_is_solved_to_its_gap(loss, normalise):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_ramp_never_ends_above_regression(solver):
     data = long_lists()
-    ranker = xr.StructuredRank("nDCG@5", l2=0.01, bound="ramp", solver=solver).fit(data)
+    ranker = er.StructuredRank("nDCG@5", l2=0.01, bound="ramp", solver=solver).fit(data)
     architecture = LinearModel().on(data)
-    loss = Structured(xr.parse_measure("nDCG@5"), bound="ramp")
+    loss = Structured(er.parse_measure("nDCG@5"), bound="ramp")
     problem = ranker._problem(loss, architecture, data).at(0.01)
     start, end = (-problem.value_and_slope(theta)[0] for theta in (problem.centre, architecture.theta_of(ranker.weights_)))
     assert end < start
-    assert ranker.score(data) > 0.9 * xr.Ridge("nDCG@5").fit(data).score(data)
+    assert ranker.score(data) > 0.9 * er.Ridge("nDCG@5").fit(data).score(data)
 
 
 def test_a_network_learns_what_no_linear_model_can():
     X, _, qid = rows(queries=80)
     y = np.digitize(np.abs(X[:, 0]), [0.7, 1.4])
-    data = xr.RankingData.from_arrays(X, y, qid=qid)
+    data = er.RankingData.from_arrays(X, y, qid=qid)
     linear, network = (
-        xr.StructuredRank("nDCG@5", l2=1e-4, bound="convex", solver="subgradient", hidden=h, max_iter=100) for h in (None, 6)
+        er.StructuredRank("nDCG@5", l2=1e-4, bound="convex", solver="subgradient", hidden=h, max_iter=100) for h in (None, 6)
     )
     with pytest.warns(ConvergenceWarning, match="best weights for the convex bound are 0"):
         linear.fit(data)
@@ -118,7 +117,7 @@ def test_a_network_learns_what_no_linear_model_can():
 
 def test_more_than_the_longest_list_is_the_longest_list():
     data = judged()
-    fitted = [xr.StructuredRank(f"nDCG@{k}", l2=0.1, bound="convex").fit(data).weights_ for k in (8, 1000)]
+    fitted = [er.StructuredRank(f"nDCG@{k}", l2=0.1, bound="convex").fit(data).weights_ for k in (8, 1000)]
     assert np.array_equal(*fitted)
 
 
@@ -127,30 +126,30 @@ def test_more_than_the_longest_list_is_the_longest_list():
 
 def test_folds_choose_a_strength_and_the_model_is_the_one_of_that_strength():
     data = judged(queries=30)
-    auto = xr.RankSVM("nDCG@3").fit(data)
+    auto = er.RankSVM("nDCG@3").fit(data)
     assert set(auto.model_.training["chosen"]) == {"l2"}
-    by_hand = xr.RankSVM("nDCG@3", l2=auto.model_.training["chosen"]["l2"]).fit(data)
+    by_hand = er.RankSVM("nDCG@3", l2=auto.model_.training["chosen"]["l2"]).fit(data)
     assert np.array_equal(auto.weights_, by_hand.weights_)
     assert "chosen" not in by_hand.model_.training
 
 
 def test_validation_data_chooses_all_that_is_left_open():
     data, valid = judged(queries=30), judged(queries=30, seed=1)
-    ranker = xr.StructuredRank("nDCG@3", A="auto", bound="auto").fit(data, valid=valid)
+    ranker = er.StructuredRank("nDCG@3", A="auto", bound="auto").fit(data, valid=valid)
     chosen = ranker.model_.training["chosen"]
     assert (set(chosen), chosen["A"] in ("linear", "sqrt", "discount"), chosen["bound"] in ("convex", "ramp")) == (
         {"l2", "A", "bound"},
         True,
         True,
     )
-    rivals = [xr.StructuredRank("nDCG@3", A=A, bound=bound) for A in ("linear", "sqrt", "discount") for bound in ("convex", "ramp")]
+    rivals = [er.StructuredRank("nDCG@3", A=A, bound=bound) for A in ("linear", "sqrt", "discount") for bound in ("convex", "ramp")]
     assert ranker.score(valid) == max(rival.fit(data, valid=valid).score(valid) for rival in rivals)
     assert ranker.score(valid) == max(progress.valid for progress in ranker.history_)
 
 
 def test_a_table_may_be_given():
     data = judged()
-    by_name, by_table = (xr.StructuredRank("nDCG@3", l2=0.1, A=A, bound="convex").fit(data) for A in ("linear", [3, 2, 1]))
+    by_name, by_table = (er.StructuredRank("nDCG@3", l2=0.1, A=A, bound="convex").fit(data) for A in ("linear", [3, 2, 1]))
     assert np.array_equal(by_name.weights_, by_table.weights_)
 
 
@@ -158,8 +157,8 @@ class Guess:
     """Three candidates, of which the second ranks every query well, whatever they were trained on; each takes two steps."""
 
     def __init__(self):
-        self.data = xr.RankingData.from_arrays(np.eye(2)[np.arange(40) % 2], np.arange(40) % 2, group=[2] * 20)
-        self.judge = Judge(Task(xr.parse_measure("nDCG@1"), self.data), lambda theta: lambda data: data.X @ theta)
+        self.data = er.RankingData.from_arrays(np.eye(2)[np.arange(40) % 2], np.arange(40) % 2, group=[2] * 20)
+        self.judge = Judge(Task(er.parse_measure("nDCG@1"), self.data), lambda theta: lambda data: data.X @ theta)
         self.seen = []
 
     def __call__(self, data):
@@ -192,8 +191,8 @@ def test_folds_hold_out_each_query_once_and_choose_the_best():
 
 def test_a_single_query_of_weight_cannot_judge_and_the_first_is_taken():
     X, y, qid = rows(queries=2)
-    ranker = xr.RankSVM("nDCG@3").fit(X, y, qid=qid, query_weight=[1.0, 0.0])
-    alone = xr.RankSVM("nDCG@3", l2=ranker.model_.training["chosen"]["l2"]).fit(X, y, qid=qid, query_weight=[1.0, 0.0])
+    ranker = er.RankSVM("nDCG@3").fit(X, y, qid=qid, query_weight=[1.0, 0.0])
+    alone = er.RankSVM("nDCG@3", l2=ranker.model_.training["chosen"]["l2"]).fit(X, y, qid=qid, query_weight=[1.0, 0.0])
     assert np.array_equal(ranker.weights_, alone.weights_)
 
 
@@ -206,8 +205,8 @@ def test_ctrl_c_while_folds_choose_leaves_a_model():
             raise KeyboardInterrupt
 
     data = judged()
-    with pytest.warns(xr.InterruptedWarning, match="interrupted"):
-        ranker = xr.RankSVM("nDCG@3").fit(data, progress=stop)
+    with pytest.warns(er.errors.InterruptedWarning, match="interrupted"):
+        ranker = er.RankSVM("nDCG@3").fit(data, progress=stop)
     assert ranker.model_.training["interrupted"]
     assert ranker.model_.training["value"] == ranker.score(data)
 
@@ -215,10 +214,10 @@ def test_ctrl_c_while_folds_choose_leaves_a_model():
 def test_the_model_at_hand_is_that_of_the_choice_once_it_is_made():
     """What folds chose by is better on the training data than what the choice begins with, but no longer counts."""
     data, heard, models = judged(), [], []
-    whole = xr.RankSVM("nDCG@3").fit(data, progress=heard.append)
+    whole = er.RankSVM("nDCG@3").fit(data, progress=heard.append)
     begun = next(number for number, progress in enumerate(heard) if progress.duality)
     with patch.multiple("exactrank.learning.training.run", SECONDS_BETWEEN_CHECKPOINTS=0.0, TIMES_BETWEEN_CHECKPOINTS=0):
-        xr.RankSVM("nDCG@3").fit(data, checkpoint=models.append)
+        er.RankSVM("nDCG@3").fit(data, checkpoint=models.append)
     assert len(models) == len(heard)
     assert max(progress.value for progress in heard[:begun]) > heard[begun].value
     assert [model.training["value"] for model in models[begun:]] == [progress.value for progress in heard[begun:]]
@@ -227,7 +226,7 @@ def test_the_model_at_hand_is_that_of_the_choice_once_it_is_made():
 
 def test_the_progress_of_folds_and_path_is_that_of_one_run():
     for valid in (None, judged(seed=1)):
-        ranker = xr.StructuredRank("nDCG@3").fit(judged(), valid=valid)
+        ranker = er.StructuredRank("nDCG@3").fit(judged(), valid=valid)
         steps = [progress.step for progress in ranker.history_]
         assert steps == sorted(steps)
         assert all(progress.step <= progress.steps for progress in ranker.history_)
@@ -255,12 +254,12 @@ def strengths_tried(ranker, data, valid):
 @pytest.mark.parametrize("patience", [1, 2, 3])
 def test_patience_ends_the_path_after_that_many_strengths_that_are_no_better(patience):
     data, valid = judged(queries=6, seed=3, noise=2.0), judged(queries=6, seed=4, noise=2.0)
-    every = strengths_tried(xr.RankSVM("nDCG@3"), data, valid)
+    every = strengths_tried(er.RankSVM("nDCG@3"), data, valid)
     assert len(every) == 9
     goodness = [verdict.goodness for _, verdict, _ in every]
     until = next(n for n in range(1, 10) if n - 1 - int(np.argmax(goodness[:n])) == patience or n == 9)
     assert until < 9, "else this test would say nothing"
-    ranker = xr.RankSVM("nDCG@3", patience=patience)
+    ranker = er.RankSVM("nDCG@3", patience=patience)
     tried = strengths_tried(ranker, data, valid)
     assert [l2 for l2, _, _ in tried] == [l2 for l2, _, _ in every[:until]]
     kept = average([verdict for _, verdict, _ in every[:until]]).number
@@ -271,8 +270,8 @@ def test_patience_ends_the_path_after_that_many_strengths_that_are_no_better(pat
 def test_a_convex_path_goes_on_from_where_the_last_strength_ended():
     """The end of a strength is nearer to the next optimum than the start is: the path takes fewer steps than the strengths alone."""
     data, valid = judged(), judged(seed=1)
-    path = xr.RankSVM("nDCG@3").fit(data, valid=valid)
-    alone = [xr.RankSVM("nDCG@3", l2=l2).fit(data, valid=valid) for l2, _, _ in strengths_tried(xr.RankSVM("nDCG@3"), data, valid)]
+    path = er.RankSVM("nDCG@3").fit(data, valid=valid)
+    alone = [er.RankSVM("nDCG@3", l2=l2).fit(data, valid=valid) for l2, _, _ in strengths_tried(er.RankSVM("nDCG@3"), data, valid)]
     assert path.model_.training["steps"] < sum(one.model_.training["steps"] for one in alone)
 
 
@@ -286,16 +285,16 @@ def doubled():
     y = np.argsort(np.argsort(noisy.reshape(6, -1)), axis=1).ravel() / 2
     X, y, qid = (one[(qid != 2) | (np.arange(len(qid)) % 2 == 0)] for one in (X, y, qid))  # of other sizes, so that they differ in pairs
     again = qid == 2
-    twice = xr.RankingData.from_arrays(np.concatenate([X, X[again]]), np.concatenate([y, y[again]]), qid=np.append(qid, qid[again] + 10))
-    return twice, xr.RankingData.from_arrays(X, y, qid=qid, query_weight=1.0 + (np.arange(6) == 2))
+    twice = er.RankingData.from_arrays(np.concatenate([X, X[again]]), np.concatenate([y, y[again]]), qid=np.append(qid, qid[again] + 10))
+    return twice, er.RankingData.from_arrays(X, y, qid=qid, query_weight=1.0 + (np.arange(6) == 2))
 
 
 @pytest.mark.parametrize(
     "ranker",
     [
-        *(xr.RankSVM("nDCG@3", l2=0.1, loss=loss, normalise=alike) for loss in ("hinge", "squared-hinge") for alike in ("query", "pairs")),
-        xr.StructuredRank("nDCG@3", l2=0.1, bound="convex"),
-        xr.SVMMAP(l2=0.1, bound="convex", solver="bundle"),
+        *(er.RankSVM("nDCG@3", l2=0.1, loss=loss, normalise=alike) for loss in ("hinge", "squared-hinge") for alike in ("query", "pairs")),
+        er.StructuredRank("nDCG@3", l2=0.1, bound="convex"),
+        er.SVMMAP(l2=0.1, bound="convex", solver="bundle"),
     ],
     ids=lambda ranker: "-".join(map(str, ranker.get_params().values())),
 )  # fmt: skip
@@ -310,8 +309,8 @@ def test_so_is_it_for_the_ramp():
     """Which has many optima, so the problem is compared and not the solution."""
     ramps = []
     for data in doubled():
-        ranker, architecture = xr.StructuredRank("nDCG@3", bound="ramp"), LinearModel().on(data)
-        ramps.append(ranker._problem(Structured(xr.parse_measure("nDCG@3"), bound="ramp"), architecture, data))
+        ranker, architecture = er.StructuredRank("nDCG@3", bound="ramp"), LinearModel().on(data)
+        ramps.append(ranker._problem(Structured(er.parse_measure("nDCG@3"), bound="ramp"), architecture, data))
     np.testing.assert_allclose(ramps[0].centre, ramps[1].centre, rtol=1e-9)
     for theta in RNG(0).standard_normal((5, 4)):
         assert ramps[0].risk(theta)[0] == pytest.approx(ramps[1].risk(theta)[0], rel=1e-12)
@@ -349,13 +348,13 @@ def test_a_killed_fit_is_resumed_to_the_bit(tmp_path):
 def test_a_convex_bound_that_collapses_is_told_with_its_remedy():
     data = long_lists()
     with pytest.warns(ConvergenceWarning, match=r"best weights for the convex bound are 0.*bound=\"ramp\""):
-        convex = xr.StructuredRank("nDCG@5", bound="convex").fit(data)
+        convex = er.StructuredRank("nDCG@5", bound="convex").fit(data)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ramp = xr.StructuredRank("nDCG@5", bound="ramp").fit(data)
-        chosen = xr.StructuredRank("nDCG@5", bound="auto").fit(data)
+        ramp = er.StructuredRank("nDCG@5", bound="ramp").fit(data)
+        chosen = er.StructuredRank("nDCG@5", bound="auto").fit(data)
     on_others = {
-        ranker: xr.evaluate(SEVERE, long_lists(seed=1), ranker.predict(long_lists(seed=1))).means[SEVERE] for ranker in (convex, ramp)
+        ranker: er.evaluate(SEVERE, long_lists(seed=1), ranker.predict(long_lists(seed=1))).means[SEVERE] for ranker in (convex, ramp)
     }
     assert on_others[ramp] > on_others[convex]
     assert chosen.model_.training["chosen"]["bound"] == "ramp"
@@ -364,8 +363,8 @@ def test_a_convex_bound_that_collapses_is_told_with_its_remedy():
 def test_a_convex_bound_that_is_of_use_is_not_told_to_be_none():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        xr.StructuredRank("nDCG@3", bound="convex").fit(judged(queries=30))
-        xr.StructuredRank("nDCG@3", bound="convex", l2=1e-3).fit(judged(queries=30))
+        er.StructuredRank("nDCG@3", bound="convex").fit(judged(queries=30))
+        er.StructuredRank("nDCG@3", bound="convex", l2=1e-3).fit(judged(queries=30))
 
 
 # ---- bad settings
@@ -389,8 +388,8 @@ def test_a_convex_bound_that_is_of_use_is_not_told_to_be_none():
         ({"slack": "loose"}, SettingError, "slack='loose' is not"),
         ({"A": "square"}, SettingError, "A='square'"),
         ({"A": [1, 2]}, SettingError, "A is 1 at rank 1 and 2 after it"),
-        ({"measure": "ERR"}, xr.IncompatibleError, "use nDCG, DCG, P, R, RBP, AP without cutoff, RR or Success"),
-        ({"measure": "AP@10"}, xr.IncompatibleError, "AP without cutoff"),
+        ({"measure": "ERR"}, er.errors.IncompatibleError, "use nDCG, DCG, P, R, RBP, AP without cutoff, RR or Success"),
+        ({"measure": "AP@10"}, er.errors.IncompatibleError, "AP without cutoff"),
         ({"measure": "AP", "A": "sqrt"}, SettingError, "A belongs to positional measures"),
         ({"hidden": 3}, SettingError, "hidden=3 has no effect with solver='cutting-plane'; leave it out, or give solver='subgradient'"),
         ({"hidden": 3, "solver": "subgradient", "bound": "ramp"}, SettingError, "bound='convex'"),
@@ -400,25 +399,25 @@ def test_a_convex_bound_that_is_of_use_is_not_told_to_be_none():
 )
 def test_bad_settings_are_named(given, error, says):
     with pytest.raises(error, match=says):
-        xr.StructuredRank(**({"bound": "convex"} | given)).fit(judged())
+        er.StructuredRank(**({"bound": "convex"} | given)).fit(judged())
 
 
 def test_folds_are_refused_beside_validation_data():
     with pytest.raises(SettingError, match="folds=3 has no effect if validation data chooses"):
-        xr.RankSVM(folds=3).fit(judged(), valid=judged(seed=1))
+        er.RankSVM(folds=3).fit(judged(), valid=judged(seed=1))
 
 
 def test_what_folds_choose_needs_no_open_strength():
     """The bound is open, so folds do have an effect."""
-    ranker = xr.StructuredRank("nDCG@3", l2=0.1, folds=3).fit(judged())
+    ranker = er.StructuredRank("nDCG@3", l2=0.1, folds=3).fit(judged())
     assert set(ranker.model_.training["chosen"]) == {"bound"}
 
 
 def test_networks_and_rescaled_slacks_leave_no_bound_to_choose():
     for more in ({"hidden": 2, "solver": "subgradient", "max_iter": 2}, {"slack": "rescaled"}):
-        assert "chosen" not in xr.StructuredRank("nDCG@3", l2=0.1, **more).fit(judged()).model_.training
+        assert "chosen" not in er.StructuredRank("nDCG@3", l2=0.1, **more).fit(judged()).model_.training
 
 
 def test_svmmap_has_no_table():
     with pytest.raises(SettingError, match="SVMMAP has no setting 'A'"):
-        xr.SVMMAP(A="linear")
+        er.SVMMAP(A="linear")

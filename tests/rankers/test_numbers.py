@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given, strategies as st
 from xxhash import xxh3_64_intdigest
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.rankers import RANKERS
 from exactrank.rankers.training_data import content_order, in_content_order
-
-from . import test_rankers
-from .test_rankers import EVERY_RANKER, judged, mean
+from tests.rankers import test_rankers
+from tests.rankers.test_rankers import EVERY_RANKER, judged, mean
 
 #: Settings that need no folds.
 QUICKER = {
@@ -32,7 +31,7 @@ def quick(name, **more):
     return test_rankers.quick(name, **QUICKER.get(name, {}), **more)
 
 
-def odd_data(seed: int, holes: float = 0.02, weighs_documents: bool = True) -> xr.RankingData:
+def odd_data(seed: int, holes: float = 0.02, weighs_documents: bool = True) -> er.RankingData:
     """Queries of 1 to 9 documents with few grades, some documents twice in a query, missing values, weights of both kinds."""
     rng = np.random.default_rng(seed)
     sizes = np.append(rng.integers(1, 10, 14), 5)
@@ -43,10 +42,10 @@ def odd_data(seed: int, holes: float = 0.02, weighs_documents: bool = True) -> x
     number, first = np.arange(len(X)), np.repeat(np.cumsum(sizes) - sizes, sizes)
     source = np.where(rng.random(len(X)) < 0.3, np.maximum(number - 1, first), number)
     given = {"sample_weight": weight[source] if weighs_documents else None, "query_weight": rng.choice([0.5, 1.0, 4.0], len(sizes))}
-    return xr.RankingData.from_arrays(X[source], y[source], group=sizes, **given)
+    return er.RankingData.from_arrays(X[source], y[source], group=sizes, **given)
 
 
-def shuffled(data: xr.RankingData, seed: int) -> xr.RankingData:
+def shuffled(data: er.RankingData, seed: int) -> er.RankingData:
     """The documents of each query in another order."""
     query = np.repeat(np.arange(data.n_queries), data.sizes)
     rows = np.lexsort((np.random.default_rng(seed).random(data.n_documents), query))
@@ -56,8 +55,8 @@ def shuffled(data: xr.RankingData, seed: int) -> xr.RankingData:
 @EVERY_RANKER
 def test_features_far_from_zero_are_learnt_as_their_differences_are(name):
     X = 1e9 + np.random.default_rng(7).integers(0, 2**16, (120, 3))
-    far = xr.RankingData.from_arrays(X, np.digitize((X - 1e9) @ [1.0, -0.5, 0.2], [0, 3e4]), group=[8] * 15)
-    near = xr.RankingData.from_arrays(far.X, far.y, group=[8] * 15)
+    far = er.RankingData.from_arrays(X, np.digitize((X - 1e9) @ [1.0, -0.5, 0.2], [0, 3e4]), group=[8] * 15)
+    near = er.RankingData.from_arrays(far.X, far.y, group=[8] * 15)
     ours, theirs = quick(name).fit(far).predict(X), quick(name).fit(near).predict(far.X)
     assert far.offset is not None
     assert np.array_equal(np.argsort(ours, kind="stable"), np.argsort(theirs, kind="stable"))
@@ -103,7 +102,7 @@ def test_content_order_is_that_of_the_hashes_of_rows(width, kept, filled, seed):
     X[rng.random(X.shape) < 0.1] = np.nan
     X[0] = 1.0
     numbers = {f"k{i}": rng.random(12) for i in range(kept)}
-    data = xr.RankingData.from_arrays(X, rng.integers(0, 3, 12), group=[1, 4, 7], sample_weight=rng.integers(1, 3, 12), kept=numbers)
+    data = er.RankingData.from_arrays(X, rng.integers(0, 3, 12), group=[1, 4, 7], sample_weight=rng.integers(1, 3, 12), kept=numbers)
     stands = rng.standard_normal(width).astype(np.float32) if filled else None
     assert content_order(data, stands).tolist() == hashed_order(data, stands)
 
@@ -120,7 +119,7 @@ def test_content_order_forgets_where_rows_stood_and_leads_back(seed):
 
 def test_document_ids_move_along():
     X, y = [[1.0], [2.0], [3.0], [2.0]], [0, 1, 0, 0]
-    data = xr.RankingData.from_arrays(X, y, group=[4], docid=["c", "a", "d", "b"])
+    data = er.RankingData.from_arrays(X, y, group=[4], docid=["c", "a", "d", "b"])
     found = in_content_order(data)
     assert found.order is not None
     assert [found.docid[i] for i in range(4)] == [["c", "a", "d", "b"][row] for row in found.order]
@@ -167,7 +166,7 @@ def test_several_threads_may_predict_by_one_ranker():
 def test_a_fit_that_fails_leaves_the_ranker_as_it_was():
     ranker = quick("lambdamart").fit(judged())
     before = dict(vars(ranker))
-    with pytest.raises(xr.IncompatibleError):
+    with pytest.raises(er.errors.IncompatibleError):
         ranker.fit(judged(), valid=judged(features=3))
     assert vars(ranker) == before
 
@@ -185,7 +184,7 @@ def test_units_of_weights_do_not_matter(name):
     data, valid = judged(), judged(seed=1)
     of_queries, of_documents = np.append(0.0, rng.random(11)), np.append(0.0, rng.random(95))
     if not RANKERS[name].takes.document_weights:
-        with pytest.raises(xr.SettingError, match="cannot weigh single documents"):
+        with pytest.raises(er.errors.SettingError, match="cannot weigh single documents"):
             quick(name).fit(weighed(data, of_queries, of_documents))
         of_documents = np.ones(96)
     plain = quick(name).fit(weighed(data, of_queries, of_documents), valid=weighed(valid, of_queries, of_documents)).model_
@@ -247,7 +246,7 @@ def test_grades_of_any_size_may_be_trained_on(name, case):
 def test_grades_that_say_nothing_are_refused_before_any_work(name, case):
     grades, says = REFUSED[case]
     data, heard = judged(), []
-    with pytest.raises(xr.DataError, match=says):
+    with pytest.raises(er.errors.DataError, match=says):
         quick(name).fit(replace(data, y=grades(data.y)), progress=heard.append)
     assert not heard
 
@@ -256,7 +255,7 @@ def test_lambdamart_reaches_with_grades_to_1000_what_it_reaches_with_grades_to_4
     made = CubicPolynomial(features=10, documents=20, noise=0.5, threads=1)
     train, test = made.data(100), made.data(200, first=1001)
     ours, theirs = (
-        mean("nDCG@10", test, xr.LambdaMART(trees=40, bags=0, threads=1).fit(replace(train, y=factor * train.y)).predict(test))
+        mean("nDCG@10", test, er.LambdaMART(trees=40, bags=0, threads=1).fit(replace(train, y=factor * train.y)).predict(test))
         for factor in (250.0, 1.0)
     )
     assert ours > 0.985 * theirs

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank.rankers import boosted
+from tests.rankers.test_rankers import judged, mean
 
-from .test_rankers import judged, mean
-
-KINDS = {"mart": xr.MART, "lambdamart": xr.LambdaMART, "directrank-trees": xr.DirectRankTrees}
+KINDS = {"mart": er.MART, "lambdamart": er.LambdaMART, "directrank-trees": er.DirectRankTrees}
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 QUICK = {"trees": 6, "min_documents": 2, "threads": 1}
 ONE = {"bags": 0, "shape": "best-first"}
@@ -28,7 +27,7 @@ def test_little_data_trains_ten_cross_fitted_forests_of_symmetric_trees(kind):
     data, valid = judged(queries=24, noise=1.0), judged(queries=10, noise=1.0, seed=1)
     found, asked = fitted(data, kind, valid), fitted(data, kind, valid, shape="symmetric", **TEN)
     assert same(found, asked)
-    assert found.estimate_.mean == mean("nDCG@5", xr.RankingData.from_arrays(
+    assert found.estimate_.mean == mean("nDCG@5", er.RankingData.from_arrays(
         np.concatenate([data.X, valid.X]), np.concatenate([data.y, valid.y]), group=[*data.sizes, *valid.sizes]
     ), np.concatenate([found.oof_, found.valid_oof_]))  # fmt: skip
     assert (found.bags, found.shape, found.model_.params["bags"]) == (None, None, None), "settings stay open"
@@ -55,8 +54,8 @@ def test_the_training_queries_alone_decide(monkeypatch):
 def test_queries_of_a_single_grade_do_not_count():
     data = judged(queries=30, noise=1.0)
     one_grade = np.repeat(np.arange(30) >= boosted.FEW_MIXED - 1, data.sizes)
-    few = xr.RankingData.from_arrays(data.X, np.where(one_grade, 1, data.y), group=data.sizes)
-    enough = xr.RankingData.from_arrays(data.X, np.where(one_grade & (np.arange(240) >= 160), 1, data.y), group=data.sizes)
+    few = er.RankingData.from_arrays(data.X, np.where(one_grade, 1, data.y), group=data.sizes)
+    enough = er.RankingData.from_arrays(data.X, np.where(one_grade & (np.arange(240) >= 160), 1, data.y), group=data.sizes)
     assert same(fitted(few), fitted(few, **ONE))
     assert same(fitted(enough), fitted(enough, shape="symmetric", **TEN))
 
@@ -64,25 +63,25 @@ def test_queries_of_a_single_grade_do_not_count():
 def test_data_in_several_files_trains_one_forest(tmp_path):
     data = judged(queries=24, noise=1.0)
     for number, part in enumerate(np.split(np.arange(24), 2)):
-        xr.write(data.take_queries(part), tmp_path / f"{number}.xr")
-    assert same(fitted(xr.read_shards([tmp_path / "0.xr", tmp_path / "1.xr"])), fitted(data, **ONE))
+        er.write(data.take_queries(part), tmp_path / f"{number}.xr")
+    assert same(fitted(er.read_shards([tmp_path / "0.xr", tmp_path / "1.xr"])), fitted(data, **ONE))
 
 
 def test_trees_are_best_first_where_other_settings_or_the_data_ask_for_it():
     data = judged(queries=24, noise=1.0)
     halves = {"node_features": 0.5, "categorical": ()}
     assert same(fitted(data, **halves), fitted(data, shape="best-first", **TEN, **halves))
-    kinds = xr.RankingData.from_arrays(np.round(np.abs(data.X)), data.y, group=data.sizes)
+    kinds = er.RankingData.from_arrays(np.round(np.abs(data.X)), data.y, group=data.sizes)
     assert same(fitted(kinds, categorical=["x0"]), fitted(kinds, categorical=["x0"], shape="best-first", **TEN))
     assert same(fitted(data, bags=3), fitted(data, bags=3, shape="best-first")), "a number of bags says that the settings are chosen"
-    with pytest.raises(xr.SettingError, match=r"node_features=0\.5 has no effect with shape='symmetric'"):
+    with pytest.raises(er.errors.SettingError, match=r"node_features=0\.5 has no effect with shape='symmetric'"):
         fitted(data, shape="symmetric", node_features=0.5)
 
 
-@pytest.mark.parametrize("kind", [xr.LambdaMART, xr.DirectRank])
+@pytest.mark.parametrize("kind", [er.LambdaMART, er.DirectRank])
 def test_what_goes_on_from_a_model_is_one_model(kind):
     data, valid = judged(queries=24, noise=1.0), judged(queries=10, noise=1.0, seed=1)
-    few = QUICK if kind is xr.LambdaMART else {"threads": 1}
+    few = QUICK if kind is er.LambdaMART else {"threads": 1}
     before = kind("nDCG@5", **few).fit(judged(queries=24, seed=2)).model_
     found = kind("nDCG@5", **few).fit(data, start=before, valid=valid)
     assert same(found, kind("nDCG@5", bags=0, **few).fit(data, start=before, valid=valid))
@@ -95,33 +94,33 @@ def test_a_break_is_taken_up(monkeypatch):
     monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
     data, kept = judged(queries=24, noise=1.0), []
-    ranker = xr.LambdaMART("nDCG@5", **QUICK)
+    ranker = er.LambdaMART("nDCG@5", **QUICK)
     whole = ranker.fit(data, checkpoint=kept.append).model_
-    again = xr.LambdaMART("nDCG@5", **QUICK).fit(data, resume=kept[len(kept) // 2])
+    again = er.LambdaMART("nDCG@5", **QUICK).fit(data, resume=kept[len(kept) // 2])
     assert again.model_.scorer.to_record() == whole.scorer.to_record()
-    with pytest.raises(xr.IncompatibleError, match="trees=6, not 9, which may change only for a single forest"):
-        xr.LambdaMART("nDCG@5", **(QUICK | {"trees": 9})).fit(data, resume=whole)
+    with pytest.raises(er.errors.IncompatibleError, match="trees=6, not 9, which may change only for a single forest"):
+        er.LambdaMART("nDCG@5", **(QUICK | {"trees": 9})).fit(data, resume=whole)
 
 
 def test_members_of_a_blend_are_single_forests():
     data = judged(queries=24, noise=1.0)
     open_bags, one = (f"lambdamart(trees=6, min_documents=2{more})" for more in ("", ", bags=0"))
-    assert same(*(xr.Blend("nDCG@5", members=members, bags=3, threads=1).fit(data) for members in (open_bags, one)))
+    assert same(*(er.Blend("nDCG@5", members=members, bags=3, threads=1).fit(data) for members in (open_bags, one)))
 
 
 def test_forests_of_draws_that_would_be_alike_are_refused_where_the_number_is_open():
     alike = {"bagging": "draws", "query_fraction": 1.0, "feature_fraction": 1.0}
-    with pytest.raises(xr.SettingError, match="the forests of 10 bags would be the same"):
+    with pytest.raises(er.errors.SettingError, match="the forests of 10 bags would be the same"):
         fitted(judged(queries=24, noise=1.0), **alike)
-    with pytest.raises(xr.SettingError, match=r"bagging='draws' has no effect with bags=0 \(its value here\)"):
+    with pytest.raises(er.errors.SettingError, match=r"bagging='draws' has no effect with bags=0 \(its value here\)"):
         fitted(judged(queries=12, noise=1.0), **alike)
 
 
 def test_the_mean_is_one_forest_that_exports():
     data = judged(queries=24, noise=1.0)
     model = fitted(data).model_
-    assert isinstance(model.scorer, xr.TreeEnsemble)
+    assert isinstance(model.scorer, er.models.TreeEnsemble)
     assert model.scorer.n_trees > 10
     lightgbm = pytest.importorskip("lightgbm")
-    booster = lightgbm.Booster(model_str=xr.export(model, "lightgbm").text)
+    booster = lightgbm.Booster(model_str=er.export(model, "lightgbm").text)
     np.testing.assert_allclose(booster.predict(data.X, raw_score=True), model.predict(data), rtol=0, atol=1e-12)

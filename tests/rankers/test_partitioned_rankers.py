@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from sklearn.linear_model import LinearRegression
 
-import exactrank as xr
+import exactrank as er
 from exactrank import optimizers
 from exactrank.data.backend import LocalBackend, Round, packed_answers
 from exactrank.data.blocks import wide_blocks
@@ -50,7 +50,7 @@ def made(seed, queries=1500, weights=False, holes=False, documents=False, offset
         X[rng.random(X.shape) < 0.02] = np.nan
         X[:, 1] = np.exp(8 * X[:, 1])  # whose sums are not exact
     weight = rng.uniform(0.1, 3, queries) if weights else None
-    return xr.RankingData.from_arrays(
+    return er.RankingData.from_arrays(
         X, y, group=sizes, query_weight=weight, sample_weight=rng.uniform(0.1, 3, len(X)) if documents else None
     )
 
@@ -66,7 +66,7 @@ def clicked(data, seed=0):
 
 def cut_into(data, folder, ends, name="part"):
     for number, (first, last) in enumerate(zip([0, *ends], [*ends, data.n_queries], strict=True)):
-        xr.write(query_range(data, first, last), folder / f"{name}-{number:04}.xr", force=True)
+        er.write(query_range(data, first, last), folder / f"{name}-{number:04}.xr", force=True)
     return read_shards(str(folder / f"{name}-*.xr"))
 
 
@@ -92,46 +92,46 @@ def springs(pairs):
 
 #: Small settings of every ranker; those of the registry are below by name, variants after them.
 SMALL = {
-    "adarank": [xr.AdaRank(max_iter=3), xr.AdaRank("AP", max_iter=2, nonnegative=True, rest=0)],
-    "approxndcg": [xr.ApproxNDCG(max_iter=3)],
+    "adarank": [er.AdaRank(max_iter=3), er.AdaRank("AP", max_iter=2, nonnegative=True, rest=0)],
+    "approxndcg": [er.ApproxNDCG(max_iter=3)],
     "blend": [
-        xr.Blend(members=[xr.Ridge(), xr.ListNet(max_iter=2), xr.RankBoost(max_iter=3), xr.RankNet(hidden=2, max_iter=2)], bags=3),
-        xr.Blend("AP(ties='expected')", members="ridge, directrank(max_iter=1)", bags=4, weighting="equal"),
+        er.Blend(members=[er.Ridge(), er.ListNet(max_iter=2), er.RankBoost(max_iter=3), er.RankNet(hidden=2, max_iter=2)], bags=3),
+        er.Blend("AP(ties='expected')", members="ridge, directrank(max_iter=1)", bags=4, weighting="equal"),
     ],
     "composed": [
-        xr.Composed(objective=xr.ListNetLoss(), optimizer=optimizers.LBFGS(), max_iter=3),
-        xr.Composed(objective=xr.ListNetLoss(), optimizer=optimizers.Adam(0.1, 100), max_iter=2, scorer=xr.NetworkModel(2)),
-        xr.Composed(optimizer=optimizers.SPSA(), max_iter=3),
-        xr.Composed(optimizer=optimizers.StepSearch(), max_iter=1),
-        xr.Composed(max_iter=2),
-        xr.Composed(max_iter=1, scorer=xr.LinearModel(standardise=False), start="ridge", optimizer=optimizers.Powell()),
-        xr.Composed("P@5", max_iter=2, optimizer=optimizers.CoordinateSearch("greedy"), bags=2, bagging="bootstrap"),
+        er.Composed(objective=er.losses.ListNetLoss(), optimizer=optimizers.LBFGS(), max_iter=3),
+        er.Composed(objective=er.losses.ListNetLoss(), optimizer=optimizers.Adam(0.1, 100), max_iter=2, scorer=er.models.NetworkModel(2)),
+        er.Composed(optimizer=optimizers.SPSA(), max_iter=3),
+        er.Composed(optimizer=optimizers.StepSearch(), max_iter=1),
+        er.Composed(max_iter=2),
+        er.Composed(max_iter=1, scorer=er.models.LinearModel(standardise=False), start="ridge", optimizer=optimizers.Powell()),
+        er.Composed("P@5", max_iter=2, optimizer=optimizers.CoordinateSearch("greedy"), bags=2, bagging="bootstrap"),
     ],
-    "coordinate-ascent": [xr.CoordinateAscent(restarts=1, max_iter=1, tries=3)],
-    "directrank": [xr.DirectRank(bags=0, max_iter=1)],
+    "coordinate-ascent": [er.CoordinateAscent(restarts=1, max_iter=1, tries=3)],
+    "directrank": [er.DirectRank(bags=0, max_iter=1)],
     "lambdarank": [
-        xr.LambdaRank(max_iter=2, trial_iter=1, batch_size=200),
-        xr.LambdaRank("ERR", learning_rate=0.1, max_iter=1, hidden=3, start="random", batch_size=101),
-        xr.LambdaRank(learning_rate=0.1, max_iter=1, lambdas="sampled", samples=2, start="random", batch_size=400),
-        xr.LambdaRank("P@5", learning_rate=0.1, max_iter=1, lambdas="finite-difference", start="random", batch_size=400),
-        xr.LambdaRank(learning_rate=0.1, max_iter=1, lambdas=springs, start="random", batch_size=800),
+        er.LambdaRank(max_iter=2, trial_iter=1, batch_size=200),
+        er.LambdaRank("ERR", learning_rate=0.1, max_iter=1, hidden=3, start="random", batch_size=101),
+        er.LambdaRank(learning_rate=0.1, max_iter=1, lambdas="sampled", samples=2, start="random", batch_size=400),
+        er.LambdaRank("P@5", learning_rate=0.1, max_iter=1, lambdas="finite-difference", start="random", batch_size=400),
+        er.LambdaRank(learning_rate=0.1, max_iter=1, lambdas=springs, start="random", batch_size=800),
     ],
-    "listmle": [xr.ListMLE(max_iter=3), xr.ListMLE(max_iter=2, top=3, hidden=2, solver="adam", learning_rate=0.1)],
-    "listnet": [xr.ListNet(max_iter=3)],
-    "rankboost": [xr.RankBoost(max_iter=6), xr.RankBoost(max_iter=3, thresholds=0)],
-    "rankcosine": [xr.RankCosine(max_iter=3)],
-    "ranknet": [xr.RankNet(max_iter=3)],
-    "ranksvm": [xr.RankSVM(max_iter=3, folds=2), xr.RankSVM(max_iter=4, loss="hinge", normalise="pairs", l2=0.1)],
-    "ridge": [xr.Ridge(), xr.Ridge("AP", l2=0.5)],
-    "smoothrank": [xr.SmoothRank(max_iter=2)],
-    "spsarank": [xr.SPSARank(max_iter=3)],
+    "listmle": [er.ListMLE(max_iter=3), er.ListMLE(max_iter=2, top=3, hidden=2, solver="adam", learning_rate=0.1)],
+    "listnet": [er.ListNet(max_iter=3)],
+    "rankboost": [er.RankBoost(max_iter=6), er.RankBoost(max_iter=3, thresholds=0)],
+    "rankcosine": [er.RankCosine(max_iter=3)],
+    "ranknet": [er.RankNet(max_iter=3)],
+    "ranksvm": [er.RankSVM(max_iter=3, folds=2), er.RankSVM(max_iter=4, loss="hinge", normalise="pairs", l2=0.1)],
+    "ridge": [er.Ridge(), er.Ridge("AP", l2=0.5)],
+    "smoothrank": [er.SmoothRank(max_iter=2)],
+    "spsarank": [er.SPSARank(max_iter=3)],
     "structuredrank": [
-        xr.StructuredRank(max_iter=2, folds=2),
-        xr.StructuredRank("P@3", max_iter=2, bound="ramp", l2=0.1),
-        xr.StructuredRank(max_iter=3, bound="convex", solver="bundle", l2=0.1, A="sqrt"),
-        xr.StructuredRank(max_iter=1, bound="convex", solver="subgradient", hidden=2, l2=0.1),
+        er.StructuredRank(max_iter=2, folds=2),
+        er.StructuredRank("P@3", max_iter=2, bound="ramp", l2=0.1),
+        er.StructuredRank(max_iter=3, bound="convex", solver="bundle", l2=0.1, A="sqrt"),
+        er.StructuredRank(max_iter=1, bound="convex", solver="subgradient", hidden=2, l2=0.1),
     ],
-    "svmmap": [xr.SVMMAP(max_iter=2, bound="ramp", l2=0.1, solver="conjugate")],
+    "svmmap": [er.SVMMAP(max_iter=2, bound="ramp", l2=0.1, solver="conjugate")],
 }
 #: Trees, which have tests of their own.
 ELSEWHERE = {"lambdamart", "mart", "directrank-trees"}
@@ -145,7 +145,7 @@ def test_every_ranker_is_here_or_refuses(tmp_path):
         elif not ranker.takes.shards:
             if name == "torch" and find_spec("torch") is None:
                 continue
-            with pytest.raises(xr.IncompatibleError, match=r"needs its data in one file; xr\.read one, or use LambdaMART, MART"):
+            with pytest.raises(er.errors.IncompatibleError, match=r"needs its data in one file; xr\.read one, or use LambdaMART, MART"):
                 ranker().fit(shards)
         else:
             pytest.fail(f"{name} trains on data in several files, and has no test here")
@@ -172,14 +172,14 @@ def clicks(tmp_path_factory):
 
 #: Rankers that depend on the largest grade, or the longest query, of all data.
 OF_THE_WHOLE = [
-    xr.LambdaRank("ERR(max_grade=62)", learning_rate=0.1, max_iter=1, start="random", batch_size=101),
-    xr.LambdaRank("MeanNDCG@10", max_iter=2, trial_iter=1, batch_size=200),
-    xr.DirectRank("MeanNDCG", bags=0, max_iter=1),
-    xr.DirectRank("P(rel=40)@5", bags=0, max_iter=1),
-    xr.DirectRank("DCG@5", bags=0, max_iter=1),
-    xr.ListNet(target="gain", max_iter=2),
-    xr.RankCosine(consistent=True, max_iter=2),
-    xr.StructuredRank("nDCG", max_iter=1, l2=0.1),
+    er.LambdaRank("ERR(max_grade=62)", learning_rate=0.1, max_iter=1, start="random", batch_size=101),
+    er.LambdaRank("MeanNDCG@10", max_iter=2, trial_iter=1, batch_size=200),
+    er.DirectRank("MeanNDCG", bags=0, max_iter=1),
+    er.DirectRank("P(rel=40)@5", bags=0, max_iter=1),
+    er.DirectRank("DCG@5", bags=0, max_iter=1),
+    er.ListNet(target="gain", max_iter=2),
+    er.RankCosine(consistent=True, max_iter=2),
+    er.StructuredRank("nDCG", max_iter=1, l2=0.1),
 ]
 
 
@@ -193,7 +193,7 @@ def test_grades_may_be_of_any_size(clicks, ranker):
 
 
 @pytest.mark.parametrize(
-    "ranker", [xr.LambdaRank(max_iter=2, trial_iter=1, batch_size=200, patience=1), xr.Ridge()], ids=lambda ranker: ranker.name
+    "ranker", [er.LambdaRank(max_iter=2, trial_iter=1, batch_size=200, patience=1), er.Ridge()], ids=lambda ranker: ranker.name
 )
 def test_validation_data_has_a_largest_grade_of_its_own(whole, clicks, tmp_path, ranker):
     valid = clicked(made(4, 700, weights=True), 1)
@@ -206,7 +206,7 @@ def test_validation_data_has_a_largest_grade_of_its_own(whole, clicks, tmp_path,
 def test_no_cut_changes_what_is_learnt_from_clicks(tmp_path_factory, ends, seed):
     data = clicked(made(seed), seed)
     shards = cut_into(data, tmp_path_factory.mktemp("cut"), ends)
-    for ranker in (xr.ListNet(max_iter=2), xr.LambdaRank(learning_rate=0.1, max_iter=1, batch_size=700), xr.DirectRank(bags=0, max_iter=1)):
+    for ranker in (er.ListNet(max_iter=2), er.LambdaRank(learning_rate=0.1, max_iter=1, batch_size=700), er.DirectRank(bags=0, max_iter=1)):
         assert_same(ranker, data, shards)
 
 
@@ -214,33 +214,33 @@ def test_a_grade_that_is_too_large_is_told(tmp_path):
     data = made(5, 400)
     y = data.y.copy()
     y[-1] = 2.0**54
-    with pytest.raises(xr.DataError, match=r"grade of row .* is 1.80144e\+16; training takes grades of at most 2\^53 in size"):
-        xr.ListNet().fit(cut_into(replace(data, y=y), tmp_path, [30]))
-    with pytest.raises(xr.DataError, match="DCG is infinite: the gain of grade 2000 overflows; use gain='linear'"):
-        xr.ListNet("DCG").fit(cut_into(replace(data, y=y.clip(0, 2000)), tmp_path, [30]))
+    with pytest.raises(er.errors.DataError, match=r"grade of row .* is 1.80144e\+16; training takes grades of at most 2\^53 in size"):
+        er.ListNet().fit(cut_into(replace(data, y=y), tmp_path, [30]))
+    with pytest.raises(er.errors.DataError, match="DCG is infinite: the gain of grade 2000 overflows; use gain='linear'"):
+        er.ListNet("DCG").fit(cut_into(replace(data, y=y.clip(0, 2000)), tmp_path, [30]))
     with pytest.raises(
-        xr.DataError, match=r"nothing to learn: P\(rel=9\)@5 is the same .* grades such as these \(0 to 4\) and lists this long"
+        er.errors.DataError, match=r"nothing to learn: P\(rel=9\)@5 is the same .* grades such as these \(0 to 4\) and lists this long"
     ):
-        xr.ListNet("P(rel=9)@5").fit(cut_into(data, tmp_path, [30]))
+        er.ListNet("P(rel=9)@5").fit(cut_into(data, tmp_path, [30]))
 
 
 #: Bags, whose members see some of the queries each: other blocks, another largest grade.
 BAGS = [
-    xr.RankNet(max_iter=2, bags=2),
-    xr.LambdaRank(max_iter=2, trial_iter=1, batch_size=200, bags=3),
-    xr.LambdaRank(learning_rate=0.1, max_iter=1, lambdas="sampled", samples=2, start="random", batch_size=400, bags=3, bagging="bootstrap"),
-    xr.ListNet(max_iter=2, bags=3),
-    xr.ListMLE(max_iter=2, bags=3, bagging="bootstrap"),
-    xr.DirectRank(bags=3, bagging="cross-fit"),
-    xr.AdaRank(max_iter=3, bags=3),
-    xr.RankBoost(max_iter=4, bags=3),
-    xr.Ridge(bags=4),
-    xr.RankSVM(max_iter=2, bags=3),
-    xr.RankSVM(max_iter=2, bags=2, folds=2, bagging="bootstrap"),
-    xr.StructuredRank("nDCG", max_iter=1, l2=0.1, bags=3),
-    xr.CoordinateAscent(restarts=1, max_iter=1, tries=3, bags=2, bagging="bootstrap"),
-    xr.SPSARank(max_iter=3, bags=3),
-    xr.Composed(objective=xr.ListNetLoss("gain"), optimizer=optimizers.LBFGS(), max_iter=2, bags=3),
+    er.RankNet(max_iter=2, bags=2),
+    er.LambdaRank(max_iter=2, trial_iter=1, batch_size=200, bags=3),
+    er.LambdaRank(learning_rate=0.1, max_iter=1, lambdas="sampled", samples=2, start="random", batch_size=400, bags=3, bagging="bootstrap"),
+    er.ListNet(max_iter=2, bags=3),
+    er.ListMLE(max_iter=2, bags=3, bagging="bootstrap"),
+    er.DirectRank(bags=3, bagging="cross-fit"),
+    er.AdaRank(max_iter=3, bags=3),
+    er.RankBoost(max_iter=4, bags=3),
+    er.Ridge(bags=4),
+    er.RankSVM(max_iter=2, bags=3),
+    er.RankSVM(max_iter=2, bags=2, folds=2, bagging="bootstrap"),
+    er.StructuredRank("nDCG", max_iter=1, l2=0.1, bags=3),
+    er.CoordinateAscent(restarts=1, max_iter=1, tries=3, bags=2, bagging="bootstrap"),
+    er.SPSARank(max_iter=3, bags=3),
+    er.Composed(objective=er.losses.ListNetLoss("gain"), optimizer=optimizers.LBFGS(), max_iter=2, bags=3),
 ]
 
 
@@ -253,7 +253,7 @@ def test_bags_are_those_of_one_file(clicks, ranker):
 
 @pytest.mark.parametrize(
     "ranker",
-    [xr.ListNet("revenue@5", max_iter=2, bags=3), xr.Blend("revenue@5", members=[xr.Ridge(), xr.RankBoost(max_iter=3)], bags=3)],
+    [er.ListNet("revenue@5", max_iter=2, bags=3), er.Blend("revenue@5", members=[er.Ridge(), er.RankBoost(max_iter=3)], bags=3)],
     ids=lambda ranker: ranker.name,
 )
 def test_an_estimate_is_that_of_one_file_query_by_query(prices, ranker):
@@ -263,7 +263,7 @@ def test_an_estimate_is_that_of_one_file_query_by_query(prices, ranker):
 
 
 def test_a_cross_fit_goes_on_from_a_checkpoint(clicks):
-    kept, ranker = [], xr.RankBoost(max_iter=3, bags=3, backend=Shuffled())
+    kept, ranker = [], er.RankBoost(max_iter=3, bags=3, backend=Shuffled())
     whole = ranker.fit(clicks[1], checkpoint=kept.append).model_
     again = ranker.fit(clicks[1], resume=kept[len(kept) // 2]).model_
     assert again.scorer.to_record() == whole.scorer.to_record()
@@ -308,16 +308,16 @@ def prices(tmp_path_factory):
 
 
 OF_COLUMNS = [
-    xr.DirectRank("revenue@10", bags=0, max_iter=1),
-    xr.DirectRank("nDCG@10 subject to revenue@10 >= 10.5", max_iter=1),
-    xr.DirectRank("nDCG@10 subject to DCG(column='revenue', gain='linear')@10 >= 6 and margin@5 <= 9", max_iter=1),
-    xr.DirectRank("nDCG(column='margin')@10", bags=3),
-    xr.LambdaRank("nDCG(column='revenue')@10", learning_rate=0.1, max_iter=1, batch_size=300),
-    xr.LambdaRank("revenue@10", learning_rate=0.1, max_iter=1, batch_size=300, weighted_by="nDCG(column='revenue')@10"),
-    xr.RankBoost("revenue@10", max_iter=3),
-    xr.ListNet("revenue@3", max_iter=2),
-    xr.Ridge("margin@10"),
-    xr.RankNet(max_iter=2),
+    er.DirectRank("revenue@10", bags=0, max_iter=1),
+    er.DirectRank("nDCG@10 subject to revenue@10 >= 10.5", max_iter=1),
+    er.DirectRank("nDCG@10 subject to DCG(column='revenue', gain='linear')@10 >= 6 and margin@5 <= 9", max_iter=1),
+    er.DirectRank("nDCG(column='margin')@10", bags=3),
+    er.LambdaRank("nDCG(column='revenue')@10", learning_rate=0.1, max_iter=1, batch_size=300),
+    er.LambdaRank("revenue@10", learning_rate=0.1, max_iter=1, batch_size=300, weighted_by="nDCG(column='revenue')@10"),
+    er.RankBoost("revenue@10", max_iter=3),
+    er.ListNet("revenue@3", max_iter=2),
+    er.Ridge("margin@10"),
+    er.RankNet(max_iter=2),
 ]
 
 
@@ -330,24 +330,24 @@ def test_measures_may_be_of_columns_beside_the_grades(prices, tmp_path, ranker):
 
 def test_a_part_does_not_weigh_pairs_by_another_column_than_it_learns_from(prices):
     with pytest.raises(
-        xr.IncompatibleError, match=r"reads 'margin', of which a part .* does not know the largest .*; train on that measure"
+        er.errors.IncompatibleError, match=r"reads 'margin', of which a part .* does not know the largest .*; train on that measure"
     ):
-        xr.LambdaRank(weighted_by="nDCG(column='margin')@10", max_iter=1, start="random").fit(prices[1])
+        er.LambdaRank(weighted_by="nDCG(column='margin')@10", max_iter=1, start="random").fit(prices[1])
 
 
 def test_evaluation_profiles_and_fusion_read_columns_beside_the_grades(prices, tmp_path):
     data, shards = prices
-    model = xr.Ridge().fit(data).model_
+    model = er.Ridge().fit(data).model_
     for name in ("revenue@10", "nDCG@10 subject to revenue@10 >= 0.31", "nDCG(column='margin')@5"):
-        ours, theirs = xr.evaluate(name, shards, model, backend=Shuffled()), xr.evaluate(name, data, model.predict(data))
+        ours, theirs = er.evaluate(name, shards, model, backend=Shuffled()), er.evaluate(name, data, model.predict(data))
         assert ours.means == theirs.means
         np.testing.assert_array_equal(ours.per_query, theirs.per_query)
-    ours, theirs = xr.profile("revenue@5", shards, model, "x1", backend=Shuffled()), xr.profile("revenue@5", data, model, "x1")
+    ours, theirs = er.profile("revenue@5", shards, model, "x1", backend=Shuffled()), er.profile("revenue@5", data, model, "x1")
     np.testing.assert_array_equal(ours.breakpoints, theirs.breakpoints)
     np.testing.assert_array_equal(ours.values, theirs.values)
     few = query_range(data, 0, 300)
     goal = "P@3 subject to revenue@3 >= 1"
-    ours, theirs = (xr.fuse(each, measure=goal, folds=2, bootstrap=5) for each in (cut_into(few, tmp_path, [100], "few"), few))
+    ours, theirs = (er.fuse(each, measure=goal, folds=2, bootstrap=5) for each in (cut_into(few, tmp_path, [100], "few"), few))
     assert ours.to_json() == theirs.to_json()
 
 
@@ -358,11 +358,11 @@ def test_columns_are_written_with_shards_and_must_be_in_all_files(tmp_path):
     for name, values in data.kept.items():
         np.testing.assert_array_equal(loaded.kept[name], values)
     shards = cut_into(data, tmp_path, [100], "cut")
-    xr.write(replace(query_range(data, 100, 300), kept={}), tmp_path / "cut-0001.xr", force=True)
-    with pytest.raises(xr.DataError, match=r"cut-0001\.xr and .*cut-0000\.xr differ in their columns beside the features"):
-        xr.RankNet().fit(shards)
-    with pytest.raises(xr.DataError, match=r"the data has no column 'profit'; it has revenue, margin, x0"):
-        xr.RankNet("profit@5").fit(cut_into(data, tmp_path, [100], "cut"))
+    er.write(replace(query_range(data, 100, 300), kept={}), tmp_path / "cut-0001.xr", force=True)
+    with pytest.raises(er.errors.DataError, match=r"cut-0001\.xr and .*cut-0000\.xr differ in their columns beside the features"):
+        er.RankNet().fit(shards)
+    with pytest.raises(er.errors.DataError, match=r"the data has no column 'profit'; it has revenue, margin, x0"):
+        er.RankNet("profit@5").fit(cut_into(data, tmp_path, [100], "cut"))
 
 
 def paired(data, seed=0):
@@ -374,7 +374,7 @@ def paired(data, seed=0):
             one, other = rng.choice(rows, 2, replace=False)
             first = data.X[one, 0] > data.X[other, 0]
             better, worse = [*better, one if first else other], [*worse, other if first else one]
-    pairs = xr.Preferences(np.array(better), np.array(worse), rng.uniform(0.5, 2, len(better)))
+    pairs = er.pairs.Preferences(np.array(better), np.array(worse), rng.uniform(0.5, 2, len(better)))
     return replace(data, y=np.where(rng.random(data.n_documents) < 0.5, 0.0, data.y), preferences=pairs)
 
 
@@ -385,18 +385,18 @@ def pairs(tmp_path_factory):
 
 
 OF_PAIRS = [
-    xr.RankNet("PairwiseCorrect", max_iter=3),
-    xr.RankNet(max_iter=2, bags=3),
-    xr.LambdaRank("nDCG@10", learning_rate=0.1, max_iter=1, batch_size=300),
-    xr.LambdaRank("PairwiseCorrect", learning_rate=0.1, max_iter=1, batch_size=300, lambdas="sampled", samples=2, start="random"),
-    xr.RankSVM("PairwiseCorrect", max_iter=1),
-    xr.RankSVM(max_iter=2, l2=0.1, loss="hinge", normalise="pairs", bags=2, bagging="bootstrap"),
-    xr.RankBoost("PairwiseCorrect", max_iter=4),
-    xr.RankBoost(max_iter=3, bags=3),
-    xr.DirectRank("PairwiseCorrect", bags=0, max_iter=1),
-    xr.DirectRank("PairwiseCorrect", bags=2, start="zero"),
-    xr.CoordinateAscent("PairwiseCorrect", restarts=1, max_iter=1, tries=3),
-    xr.Composed("PairwiseCorrect", max_iter=1),
+    er.RankNet("PairwiseCorrect", max_iter=3),
+    er.RankNet(max_iter=2, bags=3),
+    er.LambdaRank("nDCG@10", learning_rate=0.1, max_iter=1, batch_size=300),
+    er.LambdaRank("PairwiseCorrect", learning_rate=0.1, max_iter=1, batch_size=300, lambdas="sampled", samples=2, start="random"),
+    er.RankSVM("PairwiseCorrect", max_iter=1),
+    er.RankSVM(max_iter=2, l2=0.1, loss="hinge", normalise="pairs", bags=2, bagging="bootstrap"),
+    er.RankBoost("PairwiseCorrect", max_iter=4),
+    er.RankBoost(max_iter=3, bags=3),
+    er.DirectRank("PairwiseCorrect", bags=0, max_iter=1),
+    er.DirectRank("PairwiseCorrect", bags=2, start="zero"),
+    er.CoordinateAscent("PairwiseCorrect", restarts=1, max_iter=1, tries=3),
+    er.Composed("PairwiseCorrect", max_iter=1),
 ]
 
 
@@ -410,50 +410,52 @@ def test_pairs_beside_the_grades_may_lie_in_several_files(pairs, tmp_path, ranke
 
 def test_pairs_are_evaluated_written_and_told(pairs, tmp_path):
     data, shards = pairs
-    model = xr.RankNet(max_iter=1).fit(data).model_
+    model = er.RankNet(max_iter=1).fit(data).model_
     ours, theirs = (
-        xr.evaluate("PairwiseCorrect", shards, model, backend=Shuffled()),
-        xr.evaluate("PairwiseCorrect", data, model.predict(data)),
+        er.evaluate("PairwiseCorrect", shards, model, backend=Shuffled()),
+        er.evaluate("PairwiseCorrect", data, model.predict(data)),
     )
     np.testing.assert_array_equal(ours.per_query, theirs.per_query)
     write_shards(data, tmp_path, 5)
     loaded = sharded(read_shards(tmp_path), LocalBackend()).as_one()
     for name in ("better", "worse", "weight"):
         np.testing.assert_array_equal(getattr(loaded.preferences, name), getattr(data.preferences, name))
-    with pytest.raises(xr.IncompatibleError, match=r"ListNet learns from grades alone, and the data has [\d,]+ pairs; make grades of them"):
-        xr.ListNet().fit(shards)
     with pytest.raises(
-        xr.IncompatibleError, match=r"start='ridge' needs grades, and the data in several files has pairs; use start='softmax'"
+        er.errors.IncompatibleError, match=r"ListNet learns from grades alone, and the data has [\d,]+ pairs; make grades of them"
     ):
-        xr.DirectRank("PairwiseCorrect", start="ridge").fit(shards)
-    xr.write(replace(query_range(data, 1100, 1500), preferences=None), tmp_path / "other.xr")
-    xr.write(query_range(data, 0, 1100), tmp_path / "one.xr")
-    with pytest.raises(xr.DataError, match=r"other\.xr and .*one\.xr differ in their pairs of documents"):
-        xr.RankNet().fit(read_shards([tmp_path / "one.xr", tmp_path / "other.xr"]))
+        er.ListNet().fit(shards)
+    with pytest.raises(
+        er.errors.IncompatibleError, match=r"start='ridge' needs grades, and the data in several files has pairs; use start='softmax'"
+    ):
+        er.DirectRank("PairwiseCorrect", start="ridge").fit(shards)
+    er.write(replace(query_range(data, 1100, 1500), preferences=None), tmp_path / "other.xr")
+    er.write(query_range(data, 0, 1100), tmp_path / "one.xr")
+    with pytest.raises(er.errors.DataError, match=r"other\.xr and .*one\.xr differ in their pairs of documents"):
+        er.RankNet().fit(read_shards([tmp_path / "one.xr", tmp_path / "other.xr"]))
 
 
 VALIDATED = [
-    xr.LambdaRank(max_iter=2, trial_iter=1, batch_size=200, patience=1),
-    xr.ListMLE(max_iter=3),
-    xr.AdaRank(max_iter=3),
-    xr.RankBoost(max_iter=5, patience=2),
-    xr.Ridge(),
-    xr.RankSVM(max_iter=3, patience=1),
-    xr.SVMMAP(max_iter=1, bound="convex"),
-    xr.CoordinateAscent("RR", restarts=1, max_iter=1, tries=3),
-    xr.DirectRank(bags=0, max_iter=1),
+    er.LambdaRank(max_iter=2, trial_iter=1, batch_size=200, patience=1),
+    er.ListMLE(max_iter=3),
+    er.AdaRank(max_iter=3),
+    er.RankBoost(max_iter=5, patience=2),
+    er.Ridge(),
+    er.RankSVM(max_iter=3, patience=1),
+    er.SVMMAP(max_iter=1, bound="convex"),
+    er.CoordinateAscent("RR", restarts=1, max_iter=1, tries=3),
+    er.DirectRank(bags=0, max_iter=1),
 ]
 
 
 @pytest.mark.parametrize("ranker", VALIDATED, ids=lambda ranker: ranker.name)
 def test_validation_data_may_be_in_several_files_too(whole, tmp_path, ranker):
     valid = made(4, 700, weights=True)
-    turned = cut_into(xr.RankingData(**vars_of(valid, columns=[2, 0, 3, 1])), tmp_path, [13, 600], "valid")
+    turned = cut_into(er.RankingData(**vars_of(valid, columns=[2, 0, 3, 1])), tmp_path, [13, 600], "valid")
     assert_same(ranker, *whole, valid, turned)
 
 
 def test_trees_read_validation_data_in_several_files_as_one(whole, tmp_path):
-    valid, ranker = made(4, 700), xr.LambdaMART(trees=3, leaves=4)
+    valid, ranker = made(4, 700), er.LambdaMART(trees=3, leaves=4)
     theirs = ranker.fit(whole[1], valid=valid).model_
     ours = ranker.fit(whole[1], valid=cut_into(valid, tmp_path, [600])).model_
     assert ours.scorer.to_record() == theirs.scorer.to_record()
@@ -472,34 +474,36 @@ def vars_of(data, columns):
 def test_missing_values_are_filled_as_in_one_file(tmp_path, missing, far):
     data = made(5, holes=True)
     if far:  # kept as differences from an offset
-        data = xr.RankingData.from_arrays(1e9 + data.X.astype(np.float64), data.y, group=data.sizes)
+        data = er.RankingData.from_arrays(1e9 + data.X.astype(np.float64), data.y, group=data.sizes)
         assert data.offset is not None
     shards = cut_into(data, tmp_path, [700])
-    assert_same(xr.ListNet(max_iter=2, missing=missing), data, shards)
-    assert_same(xr.RankBoost(max_iter=2, missing=missing), data, shards, data, shards)
+    assert_same(er.ListNet(max_iter=2, missing=missing), data, shards)
+    assert_same(er.RankBoost(max_iter=2, missing=missing), data, shards, data, shards)
     rows = np.concatenate([np.arange(b, e)[::-1] for b, e in zip(data.indptr, data.indptr[1:], strict=False)])
     turned = replace(data, X=np.ascontiguousarray(data.X[rows]), y=data.y[rows])
-    ours, theirs = (xr.ListNet(max_iter=2, missing=missing).fit(each).model_ for each in (cut_into(turned, tmp_path, [700]), data))
+    ours, theirs = (er.ListNet(max_iter=2, missing=missing).fit(each).model_ for each in (cut_into(turned, tmp_path, [700]), data))
     assert ours.scorer.to_record() == theirs.scorer.to_record()
-    with pytest.raises(xr.DataError, match=r'values are missing \(.*\); fill them, or train with missing="zero" or missing="mean"'):
-        xr.ListNet().fit(shards)
+    with pytest.raises(er.errors.DataError, match=r'values are missing \(.*\); fill them, or train with missing="zero" or missing="mean"'):
+        er.ListNet().fit(shards)
 
 
 def test_documents_are_weighed_as_in_one_file(tmp_path):
     data = made(6, weights=True, documents=True)
     shards = cut_into(data, tmp_path, [700])
-    assert_same(xr.Ridge(), data, shards, data, shards)
-    with pytest.raises(xr.IncompatibleError, match=r"ListNet cannot weigh single documents of data in several files; .*, or use Ridge"):
-        xr.ListNet().fit(shards)
+    assert_same(er.Ridge(), data, shards, data, shards)
+    with pytest.raises(
+        er.errors.IncompatibleError, match=r"ListNet cannot weigh single documents of data in several files; .*, or use Ridge"
+    ):
+        er.ListNet().fit(shards)
 
 
 def test_training_goes_on_from_a_model_and_from_a_checkpoint(whole):
     data, shards = whole
-    begun, kept = xr.RankNet(max_iter=2).fit(data).model_, []
-    theirs = xr.LambdaRank(learning_rate=0.1, max_iter=2, batch_size=500).fit(data, start=begun).model_
-    ranker = xr.LambdaRank(learning_rate=0.1, max_iter=2, batch_size=500, backend=Shuffled())
+    begun, kept = er.RankNet(max_iter=2).fit(data).model_, []
+    theirs = er.LambdaRank(learning_rate=0.1, max_iter=2, batch_size=500).fit(data, start=begun).model_
+    ranker = er.LambdaRank(learning_rate=0.1, max_iter=2, batch_size=500, backend=Shuffled())
     assert ranker.fit(shards, start=begun).model_.scorer.to_record() == theirs.scorer.to_record()
-    boosted = xr.RankBoost(max_iter=4, backend=Shuffled())
+    boosted = er.RankBoost(max_iter=4, backend=Shuffled())
     found = boosted.fit(shards, checkpoint=kept.append).model_
     assert boosted.fit(shards, resume=kept[0]).model_.scorer.to_record() == found.scorer.to_record()
 
@@ -512,9 +516,13 @@ def test_no_cut_changes_a_slope_of_a_batch(tmp_path_factory, ends, seed, size):
     ours = training_data(sharded(shards, Shuffled()), None, "error", 1, None).data
     theirs = training_data(data, None, "error", 1).data
     batch, theta = np.random.default_rng(seed).permutation(1500)[:size], np.array([0.3, -0.2, 0.1, 0.5])
-    for objective in (xr.Lambdas(xr.NDCG()), xr.ListMLELoss(), xr.SampledLambdas(xr.NDCG(), samples=2)):
+    for objective in (
+        er.losses.Lambdas(er.measures.NDCG()),
+        er.losses.ListMLELoss(),
+        er.losses.SampledLambdas(er.measures.NDCG(), samples=2),
+    ):
         answers = [
-            Posed(objective, xr.LinearModel().on(each), each, 0.1, threads).slope_of(theta, batch)
+            Posed(objective, er.models.LinearModel().on(each), each, 0.1, threads).slope_of(theta, batch)
             for each, threads in [(theirs, 1), (theirs, 3), (ours, 1)]
         ]
         for value, slope in answers[1:]:
@@ -524,28 +532,30 @@ def test_no_cut_changes_a_slope_of_a_batch(tmp_path_factory, ends, seed, size):
 
 def test_what_stays_refused_says_what_would_do(whole, tmp_path):
     data, shards = whole
-    with pytest.raises(xr.IncompatibleError, match=r"query by query \(sgd\) .* use solver='adam', .* or 'lbfgs'"):
-        xr.LambdaRank(solver="sgd", learning_rate=0.1).fit(shards)
-    with pytest.raises(xr.SettingError, match="RankNet: cross-fitted models of data in several files learn from it alone; leave out valid"):
-        xr.RankNet(bags=3).fit(shards, valid=data)
-    with pytest.raises(xr.IncompatibleError, match=r"Blend: sklearn.LinearRegression.* needs its data in one file; leave it out"):
-        xr.Blend(members=[LinearRegression(), xr.Ridge()], bags=3).fit(shards)
-    with pytest.raises(xr.IncompatibleError, match=r"Blend: .* ranks ties by document ids, which stay in their files"):
-        xr.Blend("nDCG(ties='docid')", members="ridge", bags=3).fit(shards)
+    with pytest.raises(er.errors.IncompatibleError, match=r"query by query \(sgd\) .* use solver='adam', .* or 'lbfgs'"):
+        er.LambdaRank(solver="sgd", learning_rate=0.1).fit(shards)
+    with pytest.raises(
+        er.errors.SettingError, match="RankNet: cross-fitted models of data in several files learn from it alone; leave out valid"
+    ):
+        er.RankNet(bags=3).fit(shards, valid=data)
+    with pytest.raises(er.errors.IncompatibleError, match=r"Blend: sklearn.LinearRegression.* needs its data in one file; leave it out"):
+        er.Blend(members=[LinearRegression(), er.Ridge()], bags=3).fit(shards)
+    with pytest.raises(er.errors.IncompatibleError, match=r"Blend: .* ranks ties by document ids, which stay in their files"):
+        er.Blend("nDCG(ties='docid')", members="ridge", bags=3).fit(shards)
     alike = replace(data, y=np.where(np.arange(data.n_documents) == data.indptr[1000], 1.0, 0.0))
     with pytest.raises(
-        xr.SettingError, match="cross-fitting needs at least 2 queries with different grades, and the data has 1; give bags=0"
+        er.errors.SettingError, match="cross-fitting needs at least 2 queries with different grades, and the data has 1; give bags=0"
     ):
-        xr.RankNet(bags=3).fit(cut_into(alike, tmp_path, [700], "alike"))
+        er.RankNet(bags=3).fit(cut_into(alike, tmp_path, [700], "alike"))
     with pytest.raises(
-        xr.IncompatibleError, match=r"valid is in several files, and the training data is not; read both with xr\.read_shards"
+        er.errors.IncompatibleError, match=r"valid is in several files, and the training data is not; read both with xr\.read_shards"
     ):
-        xr.RankNet().fit(data, valid=shards)
-    other = xr.RankingData.from_arrays(data.X[:, :2], data.y, group=data.sizes, feature_names=("a", "b"))
-    with pytest.raises(xr.ExactRankError, match="the training data"):
-        xr.RankNet().fit(shards, valid=cut_into(other, tmp_path, [700], "other"))
-    with pytest.raises(xr.IncompatibleError, match=r"Own of a query may depend on other queries, .* or use one of LambdaRule"):
-        xr.Composed(objective=Own(), optimizer=optimizers.LBFGS()).fit(shards)
+        er.RankNet().fit(data, valid=shards)
+    other = er.RankingData.from_arrays(data.X[:, :2], data.y, group=data.sizes, feature_names=("a", "b"))
+    with pytest.raises(er.errors.ExactRankError, match="the training data"):
+        er.RankNet().fit(shards, valid=cut_into(other, tmp_path, [700], "other"))
+    with pytest.raises(er.errors.IncompatibleError, match=r"Own of a query may depend on other queries, .* or use one of LambdaRule"):
+        er.Composed(objective=Own(), optimizer=optimizers.LBFGS()).fit(shards)
 
 
 def test_a_cluster_gives_the_same_models_with_batches_folds_and_validation_data(whole):
@@ -553,11 +563,11 @@ def test_a_cluster_gives_the_same_models_with_batches_folds_and_validation_data(
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
     data, shards = whole
     rankers = [
-        xr.LambdaRank(learning_rate=0.1, max_iter=1, batch_size=300),
-        xr.RankBoost(max_iter=3),
-        xr.RankSVM(max_iter=1),
-        xr.Ridge(),
-        xr.ListNet(max_iter=2, bags=3),
+        er.LambdaRank(learning_rate=0.1, max_iter=1, batch_size=300),
+        er.RankBoost(max_iter=3),
+        er.RankSVM(max_iter=1),
+        er.Ridge(),
+        er.ListNet(max_iter=2, bags=3),
     ]
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
@@ -567,5 +577,5 @@ def test_a_cluster_gives_the_same_models_with_batches_folds_and_validation_data(
         warnings.simplefilter("ignore")
         for ranker, chooses in [(one, chooses) for one in rankers for chooses in (False, True) if not (one.bags and chooses)]:
             theirs = ranker.set_params(backend=None).fit(data, valid=data if chooses else None).model_
-            ours = ranker.set_params(backend=xr.DaskBackend(client)).fit(shards, valid=shards if chooses else None).model_
+            ours = ranker.set_params(backend=er.DaskBackend(client)).fit(shards, valid=shards if chooses else None).model_
             assert ours.scorer.to_record() == theirs.scorer.to_record()

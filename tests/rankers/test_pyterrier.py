@@ -6,9 +6,8 @@ import pyterrier as pt
 import pytest
 from sklearn.base import clone
 
-import exactrank as xr
-
-from .test_rankers import quick, rows
+import exactrank as er
+from tests.rankers.test_rankers import quick, rows
 
 X, Y, QID = rows()
 VALID = rows(seed=1)
@@ -47,8 +46,8 @@ def test_eval_set_is_what_valid_is(name):
     ],
 )
 def test_eval_sets_that_cannot_be_meant_are_refused(more, said):
-    with pytest.raises(xr.DataError, match=said):
-        xr.Ridge().fit(X, Y, group=SIZES, **more)
+    with pytest.raises(er.errors.DataError, match=said):
+        er.Ridge().fit(X, Y, group=SIZES, **more)
 
 
 def results(x, qid, seed):
@@ -64,7 +63,7 @@ def test_pyterrier_trains_and_applies_a_ranker():
         pd.DataFrame({"qid": [f"q{q}" for q in qid], "docno": [f"d{i}" for i in range(len(qid))], "label": y})
         for y, qid in ((Y, QID), VALID[1:])
     )
-    ranker = xr.LambdaMART("nDCG@5", trees=20, min_documents=1, query_fraction=1.0)  # a share of the queries depends on their order
+    ranker = er.LambdaMART("nDCG@5", trees=20, min_documents=1, query_fraction=1.0)  # a share of the queries depends on their order
     pipe = pt.ltr.apply_learned_model(clone(ranker), form="ltr")
     pipe.fit(train, qrels, valid, valid_qrels)
     ranked = pipe.transform(valid)

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.learning.objectives.pair_exponential import PairExponential
 from exactrank.learning.optimizers.boosting import RankBoostOptimizer, confidence
 from exactrank.models.thresholds import StepScores
-
-from .reference import rankboost as reference
+from tests.reference import rankboost as reference
 
 LIMIT = st.sampled_from([None, 1, 2, 5, 30])
 
@@ -29,7 +28,7 @@ def judged(seed, queries=4, documents=6, features=3, weighted=False):
     y = np.digitize(X.sum(axis=1) + rng.standard_normal(len(X)), [0.0, 1.0, 2.0]).astype(float)
     y[:2] = 0.5, 3.0  # something to learn
     weight = rng.integers(0, 3, queries) + np.eye(1, queries)[0] if weighted else None
-    return xr.RankingData.from_arrays(X, y, group=sizes, query_weight=weight)
+    return er.RankingData.from_arrays(X, y, group=sizes, query_weight=weight)
 
 
 def weights_of(data):
@@ -106,7 +105,7 @@ def test_scores_have_the_same_bits_however_they_are_added_up(seed, limit):
     problem = PairExponential(data, limit)
     one_after_the_other = StepScores(data.X)
     for state in run(problem, rounds=12):
-        scorer = xr.Thresholds.merged(state.theta, 3)
+        scorer = er.models.Thresholds.merged(state.theta, 3)
         ours = scorer.score(data.X).tobytes()
         assert ours == one_after_the_other.at(state.theta).tobytes() == StepScores(data.X).at(state.theta).tobytes()
 
@@ -117,7 +116,7 @@ def test_scores_of_other_models_are_not_mixed_up():
     rng = np.random.default_rng(0)
     for _ in range(30):
         theta = np.c_[rng.integers(0, 3, 2), rng.choice([-0.5, 0.5], 2), rng.choice([-1.0, 1.0], 2)].ravel()[: rng.choice([3, 6])]
-        assert np.array_equal(ours.at(theta), xr.Thresholds.merged(theta, 3).score(data.X))
+        assert np.array_equal(ours.at(theta), er.models.Thresholds.merged(theta, 3).score(data.X))
 
 
 @given(st.integers(0, 10_000), st.integers(1, 6))
@@ -136,7 +135,7 @@ def test_bins_of_every_width(limit, documents, features):
     rng = np.random.default_rng(documents)
     X = rng.permutation(features * documents).reshape(documents, features).astype(np.float32)
     y, scores = rng.integers(0, 3, documents).astype(float), rng.standard_normal(documents)
-    data = xr.RankingData.from_arrays(X, y, group=[10] * (documents // 10))
+    data = er.RankingData.from_arrays(X, y, group=[10] * (documents // 10))
     problems = [PairExponential(data, limit, threads) for threads in (1, 3)]
     found = [best_at(problem, scores) for problem in problems]
     assert found[0] == found[1]
@@ -156,35 +155,35 @@ def test_neighbouring_values_can_be_told_apart():
     """Halfway between them is no float: it would be rounded down here, and there up."""
     first, second, third = 1 + np.float32(2**-23) * np.arange(3, dtype=np.float32)
     for pair in ([[first], [second]], [[second], [third]]):
-        ranker = xr.RankBoost("RR").fit(pair, [0, 1], group=[2], valid=(pair, [0, 1], [0, 0]))
+        ranker = er.RankBoost("RR").fit(pair, [0, 1], group=[2], valid=(pair, [0, 1], [0, 0]))
         assert ranker.model_.training["value"] == ranker.model_.training["valid"] == ranker.score(pair, [0, 1], group=[2]) == 1.0
 
 
 def test_without_validation_all_rounds_are_kept_and_with_it_the_best():
     measure, (train, valid) = "nDCG(ties='pessimistic')@3", (judged(seed, queries=40) for seed in (0, 1))
-    alone, chosen = xr.RankBoost(measure, max_iter=40).fit(train), xr.RankBoost(measure, max_iter=40).fit(train, valid=valid)
+    alone, chosen = er.RankBoost(measure, max_iter=40).fit(train), er.RankBoost(measure, max_iter=40).fit(train, valid=valid)
     assert sum(map(len, alone.model_.scorer.jumps)) == len({tuple(r[:2]) for r in rounds_of(run(PairExponential(train, 30), 40)[-1])})
     assert chosen.model_.training["valid"] == max(progress.valid for progress in chosen.history_)
     assert chosen.model_.training["steps"] == 40
-    hasty = xr.RankBoost(measure, max_iter=40, patience=2).fit(train, valid=valid)
+    hasty = er.RankBoost(measure, max_iter=40, patience=2).fit(train, valid=valid)
     assert hasty.model_.training["steps"] < 40
     assert hasty.model_.training["valid"] <= chosen.model_.training["valid"]
 
 
 def test_contradictions_leave_nothing_to_gain():
     """Two queries say the opposite: no step is better than chance, and the model ranks nothing."""
-    ranker = xr.RankBoost("nDCG@1").fit([[1.0], [0.0], [1.0], [0.0]], [1, 0, 0, 1], group=[2, 2])
+    ranker = er.RankBoost("nDCG@1").fit([[1.0], [0.0], [1.0], [0.0]], [1, 0, 0, 1], group=[2, 2])
     assert ranker.predict([[0.0], [1.0]]).tolist() == [0.0, 0.0]
     assert ranker.model_.training["steps"] == 0
 
 
 def test_pairs_need_a_weight():
-    with pytest.raises(xr.DataError, match="no query with documents of different grades has a weight above 0"):
-        xr.RankBoost("nDCG").fit([[1.0], [0.0], [1.0], [0.0]], [1, 0, 1, 1], group=[2, 2], query_weight=[0.0, 1.0])
+    with pytest.raises(er.errors.DataError, match="no query with documents of different grades has a weight above 0"):
+        er.RankBoost("nDCG").fit([[1.0], [0.0], [1.0], [0.0]], [1, 0, 1, 1], group=[2, 2], query_weight=[0.0, 1.0])
 
 
 def test_scores_far_apart_do_not_overflow_until_a_pair_weighs_more_than_a_double_holds():
-    data = xr.RankingData.from_arrays([[1.0], [0.0]], [0, 1], group=[2])
+    data = er.RankingData.from_arrays([[1.0], [0.0]], [0, 1], group=[2])
     problem = PairExponential(data)
     assert best_at(problem, np.array([300.0, -400.0])).loss == pytest.approx(math.exp(700), rel=1e-12)
     assert best_at(problem, np.array([1e6, 1e6 + 700])).loss == pytest.approx(math.exp(-700), rel=1e-12)
@@ -243,5 +242,5 @@ def test_alphas_lie_on_a_grid(edge):
 
 @pytest.mark.parametrize("bad", [{"max_iter": 0}, {"patience": 0}, {"thresholds": -1}, {"thresholds": 65_536}])
 def test_bad_settings_are_refused(bad):
-    with pytest.raises(xr.SettingError, match=rf"{next(iter(bad))}={next(iter(bad.values()))} is out of range"):
-        xr.RankBoost(**bad).fit(judged(0))
+    with pytest.raises(er.errors.SettingError, match=rf"{next(iter(bad))}={next(iter(bad.values()))} is out of range"):
+        er.RankBoost(**bad).fit(judged(0))

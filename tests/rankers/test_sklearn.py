@@ -15,9 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import exactrank as xr
-
-from .test_rankers import QUICK, judged, rows
+import exactrank as er
+from tests.rankers.test_rankers import QUICK, judged, rows
 
 FEATURES = ["a", "b", "c", "d"]
 REMEDY = r"give either qid .* or a frame with a column 'qid'; .*enable_metadata_routing=True"
@@ -33,7 +32,7 @@ def routing():
         yield
 
 
-def by_hand(settings, kind=xr.Ridge):
+def by_hand(settings, kind=er.Ridge):
     """What cross-validation comes to: each part scored by a ranker that was trained on the others."""
     return [kind(**settings).fit(X[one], Y[one], qid=QID[one]).score(X[two], Y[two], qid=QID[two]) for one, two in FOLDS.split(X, Y, QID)]
 
@@ -45,64 +44,64 @@ def scaled(**more):
 
 
 def test_a_query_column_of_a_frame_is_what_qid_is():
-    ours, theirs = xr.Ridge().fit(FRAME, Y), xr.Ridge().fit(FRAME[FEATURES], Y, qid=FRAME["qid"])
+    ours, theirs = er.Ridge().fit(FRAME, Y), er.Ridge().fit(FRAME[FEATURES], Y, qid=FRAME["qid"])
     assert np.array_equal(ours.weights_, theirs.weights_)
     assert (ours.n_features_in_, ours.feature_names_in_.tolist()) == (4, FEATURES)
     assert ours.score(FRAME, Y) == theirs.score(FRAME[FEATURES], Y, qid=QID) == ours.score(pl.DataFrame(FRAME), Y)
     assert np.array_equal(ours.predict(FRAME), theirs.predict(FRAME[FEATURES]))
-    assert np.array_equal(xr.Ridge().fit(pl.DataFrame(FRAME), Y).weights_, ours.weights_)
+    assert np.array_equal(er.Ridge().fit(pl.DataFrame(FRAME), Y).weights_, ours.weights_)
     turned = FRAME[["qid", *FEATURES]].sample(frac=1, random_state=0)
     assert np.array_equal(ours.predict(turned), ours.predict(FRAME)[turned.index])
     for more in ({"qid": QID}, {"group": [8] * 12}):
-        with pytest.raises(xr.DataError, match=f"X has a column 'qid', and {next(iter(more))} is given too; leave out one"):
-            xr.Ridge().fit(FRAME, Y, **more)
+        with pytest.raises(er.errors.DataError, match=f"X has a column 'qid', and {next(iter(more))} is given too; leave out one"):
+            er.Ridge().fit(FRAME, Y, **more)
 
 
 def test_a_feature_called_qid_is_still_a_feature_where_other_columns_hold_the_queries():
     table = pd.DataFrame(X, columns=["qid", *FEATURES[1:]]).assign(query_id=QID, relevance=Y)
-    data = xr.RankingData.from_frame(table)
-    ranker = xr.Ridge().fit(data)
+    data = er.RankingData.from_frame(table)
+    ranker = er.Ridge().fit(data)
     assert "qid" in data.feature_names
     assert np.array_equal(ranker.predict(table[["qid", *FEATURES[1:]]]), ranker.predict(data))
 
 
 def test_cross_validation_without_routing_takes_the_queries_from_a_column():
     theirs = by_hand({})
-    assert cross_val_score(xr.Ridge(), FRAME, Y, cv=FOLDS, groups=QID).tolist() == theirs
-    found = cross_validate(xr.Ridge(), FRAME, Y, cv=FOLDS, groups=QID, return_train_score=True)
+    assert cross_val_score(er.Ridge(), FRAME, Y, cv=FOLDS, groups=QID).tolist() == theirs
+    found = cross_validate(er.Ridge(), FRAME, Y, cv=FOLDS, groups=QID, return_train_score=True)
     assert found["test_score"].tolist() == theirs
     assert np.isfinite(found["train_score"]).all()
-    assert np.isfinite(learning_curve(xr.Ridge(), FRAME, Y, cv=FOLDS, groups=QID, train_sizes=[0.5, 1.0])[2]).all()
+    assert np.isfinite(learning_curve(er.Ridge(), FRAME, Y, cv=FOLDS, groups=QID, train_sizes=[0.5, 1.0])[2]).all()
 
 
 def test_cross_validation_with_routing_takes_qid(routing):
-    assert cross_val_score(xr.Ridge(), X, Y, cv=FOLDS, params={"qid": QID, "groups": QID}).tolist() == by_hand({})
-    assert cross_validate(xr.Ridge(), FRAME, Y, cv=FOLDS, params={"groups": QID})["test_score"].tolist() == by_hand({})
+    assert cross_val_score(er.Ridge(), X, Y, cv=FOLDS, params={"qid": QID, "groups": QID}).tolist() == by_hand({})
+    assert cross_validate(er.Ridge(), FRAME, Y, cv=FOLDS, params={"groups": QID})["test_score"].tolist() == by_hand({})
 
 
 def test_pipelines_without_routing():
-    pipe = make_pipeline(scaled(), xr.Ridge()).fit(FRAME, Y)
-    alone = xr.Ridge().fit(StandardScaler().fit_transform(X), Y, qid=QID)
+    pipe = make_pipeline(scaled(), er.Ridge()).fit(FRAME, Y)
+    alone = er.Ridge().fit(StandardScaler().fit_transform(X), Y, qid=QID)
     assert pipe.predict(FRAME) == pytest.approx(alone.predict(StandardScaler().fit_transform(X)), rel=1e-6)
     assert pipe.score(FRAME, Y) == alone.score(StandardScaler().fit_transform(X), Y, qid=QID)
     assert pipe[-1].n_features_in_ == 4, "the ids are no feature"
 
 
 def test_pipelines_with_routing(routing):
-    pipe = make_pipeline(StandardScaler(), xr.Ridge()).fit(X, Y, qid=QID)
-    alone = xr.Ridge().fit(StandardScaler().fit_transform(X), Y, qid=QID)
+    pipe = make_pipeline(StandardScaler(), er.Ridge()).fit(X, Y, qid=QID)
+    alone = er.Ridge().fit(StandardScaler().fit_transform(X), Y, qid=QID)
     assert pipe.score(X, Y, qid=QID) == alone.score(StandardScaler().fit_transform(X), Y, qid=QID)
-    assert make_pipeline(scaled(), xr.Ridge()).fit(FRAME, Y).score(FRAME, Y) == pipe.score(X, Y, qid=QID)
+    assert make_pipeline(scaled(), er.Ridge()).fit(FRAME, Y).score(FRAME, Y) == pipe.score(X, Y, qid=QID)
 
 
 def test_grid_search_finds_what_is_best_by_hand_with_routing_and_without():
     grid = {"learning_rate": [0.05, 0.3], "leaves": [3, 15]}
-    ranker = xr.LambdaMART(trees=5, min_documents=1, threads=1)
+    ranker = er.LambdaMART(trees=5, min_documents=1, threads=1)
     plain = GridSearchCV(ranker, grid, cv=FOLDS).fit(FRAME, Y, groups=QID)
     with sklearn.config_context(enable_metadata_routing=True):
         routed = GridSearchCV(ranker, grid, cv=FOLDS).fit(X, Y, qid=QID, groups=QID)
         assert routed.score(X, Y, qid=QID) == routed.best_estimator_.score(X, Y, qid=QID)
-    values = [np.mean(by_hand(ranker.get_params() | settings, xr.LambdaMART)) for settings in plain.cv_results_["params"]]
+    values = [np.mean(by_hand(ranker.get_params() | settings, er.LambdaMART)) for settings in plain.cv_results_["params"]]
     for search in (plain, routed):
         assert search.cv_results_["mean_test_score"] == pytest.approx(values, rel=1e-12)
         assert search.best_index_ == np.argmax(values)
@@ -112,10 +111,10 @@ def test_grid_search_finds_what_is_best_by_hand_with_routing_and_without():
 
 
 def test_a_pipeline_is_searched_by_the_names_of_its_steps():
-    pipe = make_pipeline(scaled(), xr.Ridge())
+    pipe = make_pipeline(scaled(), er.Ridge())
     plain = GridSearchCV(pipe, {"ridge__l2": [1e-3, 1e6]}, cv=FOLDS).fit(FRAME, Y, groups=QID)
     with sklearn.config_context(enable_metadata_routing=True):
-        pipe = make_pipeline(StandardScaler(), xr.Ridge())
+        pipe = make_pipeline(StandardScaler(), er.Ridge())
         routed = GridSearchCV(pipe, {"ridge__l2": [1e-3, 1e6]}, cv=FOLDS).fit(X, Y, qid=QID, groups=QID)
     assert plain.cv_results_["mean_test_score"] == pytest.approx(routed.cv_results_["mean_test_score"], abs=1e-9)
     assert np.isfinite(plain.cv_results_["mean_test_score"]).all()
@@ -123,24 +122,24 @@ def test_a_pipeline_is_searched_by_the_names_of_its_steps():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # leaves too large for so little data
 def test_a_random_search_draws_from_the_ranker_s_own_space():
-    search = RandomizedSearchCV(xr.LambdaMART(trees=3), xr.LambdaMART.space, n_iter=3, cv=FOLDS, random_state=0)
+    search = RandomizedSearchCV(er.LambdaMART(trees=3), er.LambdaMART.space, n_iter=3, cv=FOLDS, random_state=0)
     search.fit(FRAME, Y, groups=QID)
-    assert set(search.best_params_) == set(xr.LambdaMART.space)
+    assert set(search.best_params_) == set(er.LambdaMART.space)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_what_cannot_be_scored_is_an_error_and_never_nan():
     def refused(use):
-        with pytest.raises(xr.IncompatibleError, match=REMEDY):
+        with pytest.raises(er.errors.IncompatibleError, match=REMEDY):
             use()
 
-    ridge, given = xr.Ridge(), {"cv": FOLDS, "groups": QID, "params": {"qid": QID}}
+    ridge, given = er.Ridge(), {"cv": FOLDS, "groups": QID, "params": {"qid": QID}}
     refused(lambda: cross_val_score(ridge, X, Y, **given))
     refused(lambda: cross_validate(ridge, X, Y, **given, scoring={"own": lambda ranker, X, y: ranker.score(X, y)}))
     refused(lambda: cross_validate(ridge, X, Y, **given, error_score=0.0))
     refused(lambda: GridSearchCV(ridge, {"l2": [1e-3, 1.0]}, cv=FOLDS).fit(X, Y, qid=QID, groups=QID))
-    pipe = make_pipeline(StandardScaler(), xr.Ridge())
+    pipe = make_pipeline(StandardScaler(), er.Ridge())
     refused(lambda: GridSearchCV(pipe, {"ridge__l2": [1.0]}, cv=FOLDS).fit(X, Y, ridge__qid=QID, groups=QID))
     with parallel_config("threading", n_jobs=2):
         refused(lambda: cross_val_score(ridge, X, Y, **given))
@@ -149,33 +148,33 @@ def test_what_cannot_be_scored_is_an_error_and_never_nan():
 def test_a_part_on_which_no_query_counts_is_an_error():
     bare = np.where(QID < 4, 0, Y)  # the queries of one part have no relevant document
     parts = [(np.flatnonzero(QID >= 4), np.flatnonzero(QID < 4))]
-    with pytest.raises(xr.IncompatibleError, match="no query counts"):
-        cross_val_score(xr.Ridge("nDCG(empty='skip')@5"), FRAME, bare, cv=parts)
+    with pytest.raises(er.errors.IncompatibleError, match="no query counts"):
+        cross_val_score(er.Ridge("nDCG(empty='skip')@5"), FRAME, bare, cv=parts)
 
 
 def test_fits_that_fail_say_what_to_do():
     with pytest.raises(ValueError, match=f"(?s)All the 3 fits failed.*{REMEDY}"):
-        cross_val_score(xr.Ridge(), X, Y, cv=3)
+        cross_val_score(er.Ridge(), X, Y, cv=3)
     with pytest.raises(
         ValueError, match=r"(?s)'remainder__qid' is taken for a feature: give the ColumnTransformer verbose_feature_names_out"
     ):
-        cross_val_score(make_pipeline(scaled(verbose_feature_names_out=True), xr.Ridge()), FRAME, Y, cv=FOLDS, groups=QID)
+        cross_val_score(make_pipeline(scaled(verbose_feature_names_out=True), er.Ridge()), FRAME, Y, cv=FOLDS, groups=QID)
     with pytest.warns(FitFailedWarning, match="(?s)l2=-1.0 is out of range"):
-        search = GridSearchCV(xr.Ridge(), {"l2": [-1.0, 1.0]}, cv=FOLDS).fit(FRAME, Y, groups=QID)
+        search = GridSearchCV(er.Ridge(), {"l2": [-1.0, 1.0]}, cv=FOLDS).fit(FRAME, Y, groups=QID)
     assert search.best_params_ == {"l2": 1.0}
 
 
 def test_score_by_hand_raises_as_it_is_and_takes_another_measure():
-    ranker, data = xr.Ridge().fit(judged()), judged()
-    with pytest.raises(xr.DataError, match=REMEDY):
+    ranker, data = er.Ridge().fit(judged()), judged()
+    with pytest.raises(er.errors.DataError, match=REMEDY):
         ranker.score(X, Y)
-    assert ranker.score(data, measure="AP") == xr.evaluate("AP", data, ranker.predict(data)).means["AP"] != ranker.score(data)
+    assert ranker.score(data, measure="AP") == er.evaluate("AP", data, ranker.predict(data)).means["AP"] != ranker.score(data)
     weights = np.arange(1.0, 13)
-    weighted = xr.RankingData.from_arrays(X, Y, qid=QID, query_weight=weights)
+    weighted = er.RankingData.from_arrays(X, Y, qid=QID, query_weight=weights)
     assert ranker.score(X, Y, qid=QID, query_weight=weights) == ranker.score(weighted) != ranker.score(data)
-    with pytest.raises(xr.SettingError, match="leave out sample_weight"):
+    with pytest.raises(er.errors.SettingError, match="leave out sample_weight"):
         ranker.score(X, Y, qid=QID, sample_weight=np.ones(96))
-    with pytest.raises(xr.MeasureError, match="did you mean"):
+    with pytest.raises(er.errors.MeasureError, match="did you mean"):
         ranker.score(data, measure="nDGC")
 
 
@@ -194,16 +193,16 @@ class _OneQuery:
         return np.zeros(np.shape(y)[:1] or 1, int)
 
 
-class Ridge(_OneQuery, xr.Ridge): ...
+class Ridge(_OneQuery, er.Ridge): ...
 
 
-class LambdaRank(_OneQuery, xr.LambdaRank): ...
+class LambdaRank(_OneQuery, er.LambdaRank): ...
 
 
-class LambdaMART(_OneQuery, xr.LambdaMART): ...
+class LambdaMART(_OneQuery, er.LambdaMART): ...
 
 
-class RankBoost(_OneQuery, xr.RankBoost): ...
+class RankBoost(_OneQuery, er.RankBoost): ...
 
 
 #: Checks that ask for something else than a ranker should do, each with the reason.
@@ -230,7 +229,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def test_what_scikit_learn_is_told():
-    tags = xr.LambdaMART().__sklearn_tags__()
+    tags = er.LambdaMART().__sklearn_tags__()
     assert tags.input_tags.allow_nan
     assert tags.target_tags.required
-    assert not xr.Ridge().__sklearn_tags__().input_tags.allow_nan
+    assert not er.Ridge().__sklearn_tags__().input_tags.allow_nan

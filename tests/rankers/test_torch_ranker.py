@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-import exactrank as xr
+import exactrank as er
 from tests.cli.test_cli import called
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -22,7 +22,7 @@ def judged(seed=0, queries=30, documents=8):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(queries * documents, 4))
     good = X @ [1.5, -1.0, 0.5, 0.0] + 2 * np.abs(X[:, 3]) + 0.3 * rng.normal(size=len(X))
-    return xr.RankingData.from_arrays(X, np.digitize(good, [1.0, 2.0, 3.0]), qid=np.arange(len(X)) // documents)
+    return er.RankingData.from_arrays(X, np.digitize(good, [1.0, 2.0, 3.0]), qid=np.arange(len(X)) // documents)
 
 
 class Two(torch.nn.Module):
@@ -43,9 +43,9 @@ def two_linear_layers(n_features):
 
 def test_a_perceptron_is_loaded_from_its_file_alone_and_scores_the_same_bits(tmp_path):
     data = judged()
-    ranker = xr.TorchRanker(**QUICK).fit(data)
+    ranker = er.TorchRanker(**QUICK).fit(data)
     ranker.save(tmp_path / "m.json")
-    model = xr.load(tmp_path / "m.json")
+    model = er.load(tmp_path / "m.json")
     assert model.predict(data).tobytes() == ranker.predict(data).tobytes()
     assert model.to_bytes() == ranker.model_.to_bytes()
     assert (ranker.model_.scorer.kind, repr(model.scorer)) == ("deep", "Deep(16 x 8, 4 features)")
@@ -57,7 +57,7 @@ def test_the_numbers_are_those_of_pytorch():
     from exactrank.torch.epochs import mlp
 
     data = judged()
-    (net,) = xr.TorchRanker(**QUICK).fit(data).model_.scorer.nets
+    (net,) = er.TorchRanker(**QUICK).fit(data).model_.scorer.nets
     module = mlp(4, (16, 8), 0.0).double().eval()
     module.load_state_dict({name: torch.tensor(own) for name, own in net.tensors.items() if name not in ("mean", "scale")})
     with torch.no_grad():
@@ -69,7 +69,7 @@ def test_the_numbers_are_those_of_pytorch():
 
 def test_a_score_depends_on_its_row_alone():
     data = judged(queries=200)
-    model = xr.TorchRanker(**QUICK | {"max_iter": 1}).fit(data).model_
+    model = er.TorchRanker(**QUICK | {"max_iter": 1}).fit(data).model_
     whole, X = model.predict(data), data.X
     for rows in (slice(0, 1), slice(3, 7), slice(500, 1100), slice(None, None, -1)):
         assert np.array_equal(model.predict(X[rows], threads=1), whole[rows])
@@ -83,17 +83,17 @@ def test_the_same_seed_gives_the_same_bits_and_pytorchs_generator_is_left_alone(
     threads, found = torch.get_num_threads(), []
     for count in (1, 2, 1):
         torch.set_num_threads(count)
-        found.append(xr.TorchRanker(**QUICK, dropout=0.2).fit(data, valid=valid).model_.to_bytes())
+        found.append(er.TorchRanker(**QUICK, dropout=0.2).fit(data, valid=valid).model_.to_bytes())
     torch.set_num_threads(threads)
     assert torch.equal(torch.rand(3), first)
     assert len(set(found)) == 1
-    assert xr.TorchRanker(**QUICK, dropout=0.2, seed=1).fit(data, valid=valid).model_.to_bytes() != found[0]
+    assert er.TorchRanker(**QUICK, dropout=0.2, seed=1).fit(data, valid=valid).model_.to_bytes() != found[0]
 
 
 def test_early_stopping_keeps_the_best_epoch(monkeypatch):
     monkeypatch.setattr("exactrank.learning.training.selection.WINDOW", 1)  # each epoch counts by itself
     data, valid = judged(), judged(1)
-    ranker = xr.TorchRanker(**QUICK | {"max_iter": 60, "learning_rate": 0.05}, patience=3).fit(data, valid=valid)
+    ranker = er.TorchRanker(**QUICK | {"max_iter": 60, "learning_rate": 0.05}, patience=3).fit(data, valid=valid)
     values = [step.valid for step in ranker.history_]
     assert len(values) < 61
     assert ranker.model_.training["valid"] == max(values) == ranker.score(valid)
@@ -110,61 +110,61 @@ def test_training_that_is_resumed_is_the_same_to_the_bit(monkeypatch):
             raise KeyboardInterrupt
 
     for given in ({}, {"lambdas": "sampled"}, {"dropout": 0.3}):
-        whole = xr.TorchRanker(**QUICK, **given).fit(data)
-        with pytest.warns(xr.InterruptedWarning):
-            xr.TorchRanker(**QUICK, **given).fit(data, checkpoint=models.append, progress=stop)
-        again = xr.TorchRanker(**QUICK, **given).fit(data, resume=models[-1])
+        whole = er.TorchRanker(**QUICK, **given).fit(data)
+        with pytest.warns(er.errors.InterruptedWarning):
+            er.TorchRanker(**QUICK, **given).fit(data, checkpoint=models.append, progress=stop)
+        again = er.TorchRanker(**QUICK, **given).fit(data, resume=models[-1])
         assert again.model_.to_bytes() == whole.model_.to_bytes()
 
 
 def test_weights_of_queries_count():
     data = judged()
     heavy = np.where(np.arange(30) < 15, 1.0, 0.0)
-    left_out = xr.RankingData.from_arrays(data.X, data.y, group=data.sizes, query_weight=heavy)
+    left_out = er.RankingData.from_arrays(data.X, data.y, group=data.sizes, query_weight=heavy)
     other = data.y.copy()
     other[15 * 8 :] = 3 - other[15 * 8 :]
-    turned = xr.RankingData.from_arrays(data.X, other, group=data.sizes, query_weight=heavy)
-    ours, theirs, all_ = (xr.TorchRanker(**QUICK).fit(one).predict(data) for one in (left_out, turned, data))
+    turned = er.RankingData.from_arrays(data.X, other, group=data.sizes, query_weight=heavy)
+    ours, theirs, all_ = (er.TorchRanker(**QUICK).fit(one).predict(data) for one in (left_out, turned, data))
     assert np.allclose(ours, theirs, rtol=1e-9, atol=1e-12)  # means are added up in another order
     assert not np.allclose(ours, all_, rtol=0.01)
-    double = xr.RankingData.from_arrays(data.X, data.y, group=data.sizes, query_weight=np.full(30, 2.0))
-    assert np.allclose(xr.TorchRanker(**QUICK).fit(double).predict(data), all_, rtol=1e-4, atol=1e-5)
+    double = er.RankingData.from_arrays(data.X, data.y, group=data.sizes, query_weight=np.full(30, 2.0))
+    assert np.allclose(er.TorchRanker(**QUICK).fit(double).predict(data), all_, rtol=1e-4, atol=1e-5)
 
 
 def test_missing_values_are_refused_or_filled(tmp_path):
     data = judged()
     X = data.X.copy()
     X[5, 2] = np.nan
-    holes = xr.RankingData.from_arrays(X, data.y, group=data.sizes)
-    with pytest.raises(xr.DataError, match="1 values are missing"):
-        xr.TorchRanker(**QUICK).fit(holes)
-    ranker = xr.TorchRanker(**QUICK, missing="mean").fit(holes)
+    holes = er.RankingData.from_arrays(X, data.y, group=data.sizes)
+    with pytest.raises(er.errors.DataError, match="1 values are missing"):
+        er.TorchRanker(**QUICK).fit(holes)
+    ranker = er.TorchRanker(**QUICK, missing="mean").fit(holes)
     assert np.all(np.isfinite(ranker.predict(X)))
     ranker.save(tmp_path / "m.json")
-    assert np.array_equal(xr.load(tmp_path / "m.json").predict(X), ranker.predict(X))
+    assert np.array_equal(er.load(tmp_path / "m.json").predict(X), ranker.predict(X))
 
 
 def test_any_objective_of_scores_and_any_measure():
     data = judged()
-    for given in ({"lambdas": xr.ListNetLoss()}, {"measure": "AP"}, {"lambdas": "finite-difference", "measure": "ERR"}):
-        ranker = xr.TorchRanker(**QUICK | {"max_iter": 15}, **given).fit(data)
-        assert ranker.score(data) > xr.Ridge(given.get("measure", "nDCG@10")).fit(data).score(data)
+    for given in ({"lambdas": er.losses.ListNetLoss()}, {"measure": "AP"}, {"lambdas": "finite-difference", "measure": "ERR"}):
+        ranker = er.TorchRanker(**QUICK | {"max_iter": 15}, **given).fit(data)
+        assert ranker.score(data) > er.Ridge(given.get("measure", "nDCG@10")).fit(data).score(data)
 
 
 def test_a_module_of_ones_own(tmp_path):
     data, valid = judged(), judged(1)
-    made = xr.TorchRanker(partial(Two, units=12), max_iter=20, learning_rate=0.02).fit(data, valid=valid)
-    assert made.score(valid) > xr.Ridge().fit(data).score(valid)
+    made = er.TorchRanker(partial(Two, units=12), max_iter=20, learning_rate=0.02).fit(data, valid=valid)
+    assert made.score(valid) > er.Ridge().fit(data).score(valid)
     made.save(tmp_path / "m.json")
-    with pytest.raises(xr.IncompatibleError, match=r"test_torch_ranker:Two, and code that a file names is never run;.* module=Two"):
-        xr.load(tmp_path / "m.json")
+    with pytest.raises(er.errors.IncompatibleError, match=r"test_torch_ranker:Two, and code that a file names is never run;.* module=Two"):
+        er.load(tmp_path / "m.json")
     for given in (Two, Two(4, units=12), {f"{__name__}:Two": Two}):
-        assert np.array_equal(xr.load(tmp_path / "m.json", module=given).predict(valid), made.predict(valid))
-    with pytest.raises(xr.IncompatibleError, match="does not fit the tensors"):
-        xr.load(tmp_path / "m.json", module=Two(4, units=5))
+        assert np.array_equal(er.load(tmp_path / "m.json", module=given).predict(valid), made.predict(valid))
+    with pytest.raises(er.errors.IncompatibleError, match="does not fit the tensors"):
+        er.load(tmp_path / "m.json", module=Two(4, units=5))
     instance = Two(4)
     before = {name: own.clone() for name, own in instance.state_dict().items()}
-    xr.TorchRanker(module=instance, max_iter=2).fit(data)
+    er.TorchRanker(module=instance, max_iter=2).fit(data)
     assert all(torch.equal(own, before[name]) for name, own in instance.state_dict().items())
 
 
@@ -178,8 +178,8 @@ def test_a_module_of_ones_own(tmp_path):
     ],
 )
 def test_bad_modules_are_named(module, told):
-    with pytest.raises(xr.IncompatibleError, match=told):
-        xr.TorchRanker(module=module).fit(judged())
+    with pytest.raises(er.errors.IncompatibleError, match=told):
+        er.TorchRanker(module=module).fit(judged())
 
 
 def test_bad_settings_are_named():
@@ -192,31 +192,31 @@ def test_bad_settings_are_named():
         ({"module": partial(Two, 4)}, "give them by name"),
         ({"module": partial(Two, units=np.int64(3))}, "cannot be written to a model file"),
     ):
-        with pytest.raises(xr.SettingError, match=told):
-            xr.TorchRanker(**given).fit(data)
+        with pytest.raises(er.errors.SettingError, match=told):
+            er.TorchRanker(**given).fit(data)
     if not torch.cuda.is_available():
-        with pytest.raises(xr.IncompatibleError, match="PyTorch finds no GPU"):
-            xr.TorchRanker(device="cuda").fit(data)
+        with pytest.raises(er.errors.IncompatibleError, match="PyTorch finds no GPU"):
+            er.TorchRanker(device="cuda").fit(data)
 
 
 def test_a_learning_rate_that_diverges_is_told_and_the_best_is_kept():
     with pytest.warns(match="a learning rate of 1e\\+30 diverged in epoch 1"):
-        ranker = xr.TorchRanker(module=two_linear_layers, learning_rate=1e30, weight_decay=0.0, batch_size=10).fit(judged())
+        ranker = er.TorchRanker(module=two_linear_layers, learning_rate=1e30, weight_decay=0.0, batch_size=10).fit(judged())
     assert np.all(np.isfinite(ranker.predict(judged())))
 
 
 def test_in_a_comparison_a_blend_and_a_bag(tmp_path):
     data = judged(queries=12)
-    found = xr.compare(data, [xr.TorchRanker(**QUICK | {"max_iter": 1}), xr.TorchRanker(Two, max_iter=1)], folds=3, workers=1, threads=1)
+    found = er.compare(data, [er.TorchRanker(**QUICK | {"max_iter": 1}), er.TorchRanker(Two, max_iter=1)], folds=3, workers=1, threads=1)
     assert found.complete
     assert "failed" not in str(found)
-    blend = xr.Blend(members=["ridge", xr.TorchRanker(**QUICK | {"max_iter": 1})], bags=3).fit(data)
+    blend = er.Blend(members=["ridge", er.TorchRanker(**QUICK | {"max_iter": 1})], bags=3).fit(data)
     assert blend.estimate_.mean > 0.5
-    bag = xr.TorchRanker(**QUICK | {"max_iter": 1}, bags=2).fit(data)
+    bag = er.TorchRanker(**QUICK | {"max_iter": 1}, bags=2).fit(data)
     assert len(bag.model_.scorer.nets) == 2
     for number, one in enumerate((blend, bag)):
         one.save(tmp_path / f"{number}.json")
-        assert np.array_equal(xr.load(tmp_path / f"{number}.json").predict(data), one.predict(data))
+        assert np.array_equal(er.load(tmp_path / f"{number}.json").predict(data), one.predict(data))
 
 
 def forged(record, **changes):
@@ -224,7 +224,7 @@ def forged(record, **changes):
 
 
 def test_a_forged_file_is_refused_and_runs_nothing(tmp_path):
-    xr.TorchRanker(**QUICK | {"max_iter": 1}).fit(judged()).save(tmp_path / "m.json")
+    er.TorchRanker(**QUICK | {"max_iter": 1}).fit(judged()).save(tmp_path / "m.json")
     record = json.loads((tmp_path / "m.json").read_text())
     tensors = safetensors.numpy.load(base64.b64decode(record["scorer"]["nets"][0]["tensors"]))
 
@@ -253,31 +253,31 @@ def test_a_forged_file_is_refused_and_runs_nothing(tmp_path):
     }
     for told, changes in cases.items():
         (tmp_path / "forged.json").write_text(json.dumps(forged(record, **changes)))
-        with pytest.raises(xr.DataError, match=rf"forged\.json: .*{told}"):
-            xr.load(tmp_path / "forged.json")
+        with pytest.raises(er.errors.DataError, match=rf"forged\.json: .*{told}"):
+            er.load(tmp_path / "forged.json")
     (tmp_path / "forged.json").write_text(json.dumps(forged(record, module="os:system", arguments={"command": "true"})))
-    with pytest.raises(xr.IncompatibleError, match="never run"):
-        xr.load(tmp_path / "forged.json")
-    with pytest.raises(xr.IncompatibleError, match="has no module of your own"):
-        xr.load(tmp_path / "m.json", module=Two)
+    with pytest.raises(er.errors.IncompatibleError, match="never run"):
+        er.load(tmp_path / "forged.json")
+    with pytest.raises(er.errors.IncompatibleError, match="has no module of your own"):
+        er.load(tmp_path / "m.json", module=Two)
 
 
 def test_onnx_runtime_scores_a_perceptron_as_its_model_does():
     pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
     data = judged()
-    far = xr.RankingData.from_arrays(1e9 + np.round(1000 * data.X.astype(np.float64)), data.y, group=data.sizes)
+    far = er.RankingData.from_arrays(1e9 + np.round(1000 * data.X.astype(np.float64)), data.y, group=data.sizes)
     assert far.offset is not None
-    blend = xr.Blend(members=["mart(trees=3)", xr.TorchRanker(**QUICK | {"max_iter": 2})], bags=3, missing="mean")
-    for ranker, own in ((xr.TorchRanker(**QUICK), data), (xr.TorchRanker(**QUICK, missing="mean", transform="none"), far), (blend, data)):
-        written = xr.export(ranker.fit(own), "onnx")
+    blend = er.Blend(members=["mart(trees=3)", er.TorchRanker(**QUICK | {"max_iter": 2})], bags=3, missing="mean")
+    for ranker, own in ((er.TorchRanker(**QUICK), data), (er.TorchRanker(**QUICK, missing="mean", transform="none"), far), (blend, data)):
+        written = er.export(ranker.fit(own), "onnx")
         check = written.check(own)
         assert (check.beyond_rounding, check.changed_top) == (0, 0)
         assert check.largest < 1e-9
-    small = xr.export(xr.TorchRanker(**QUICK).fit(data), "onnx", numbers="float").check(data)
+    small = er.export(er.TorchRanker(**QUICK).fit(data), "onnx", numbers="float").check(data)
     assert small.beyond_rounding == 0
     assert 0 < small.largest < 1e-3
-    with pytest.raises(xr.IncompatibleError, match="sql cannot express deep networks; train"):
-        xr.export(xr.TorchRanker(**QUICK).fit(data), "sql")
+    with pytest.raises(er.errors.IncompatibleError, match="sql cannot express deep networks; train"):
+        er.export(er.TorchRanker(**QUICK).fit(data), "sql")
 
 
 class Gated(torch.nn.Module):
@@ -309,11 +309,11 @@ def test_onnx_runtime_scores_a_module_as_pytorch_does(module):
     data = judged()
     X = data.X.copy()
     X[3, 1] = np.nan
-    holes = xr.RankingData.from_arrays(X, data.y, group=data.sizes)
-    own = xr.TorchRanker(module, max_iter=2, missing="mean").fit(holes)
-    blend = xr.Blend(members=["mart(trees=3)", xr.TorchRanker(module, max_iter=2)], bags=3, missing="mean").fit(data)
+    holes = er.RankingData.from_arrays(X, data.y, group=data.sizes)
+    own = er.TorchRanker(module, max_iter=2, missing="mean").fit(holes)
+    blend = er.Blend(members=["mart(trees=3)", er.TorchRanker(module, max_iter=2)], bags=3, missing="mean").fit(data)
     for ranker, numbers in ((own, "double"), (own, "float"), (blend, "double")):
-        written = xr.export(ranker, "onnx", numbers=numbers)
+        written = er.export(ranker, "onnx", numbers=numbers)
         session = runtime.InferenceSession(written.content, providers=["CPUExecutionProvider"])
         (found,) = session.run(["score"], {"x": X.astype(np.float64 if numbers == "double" else np.float32)})
         expected = ranker.predict(X)
@@ -325,11 +325,11 @@ def test_onnx_runtime_scores_a_module_as_pytorch_does(module):
 
 def test_what_onnx_cannot_express_is_named():
     pytest.importorskip("onnx", reason="ONNX is not installed")
-    ranker = xr.TorchRanker(Unknown, max_iter=1).fit(judged())
-    with pytest.raises(xr.IncompatibleError, match=r"cannot write .*:Unknown as ONNX: .*i0"):
-        xr.export(ranker, "onnx")
-    with pytest.raises(xr.IncompatibleError, match="solr cannot express deep networks"):
-        xr.export(ranker, "solr")
+    ranker = er.TorchRanker(Unknown, max_iter=1).fit(judged())
+    with pytest.raises(er.errors.IncompatibleError, match=r"cannot write .*:Unknown as ONNX: .*i0"):
+        er.export(ranker, "onnx")
+    with pytest.raises(er.errors.IncompatibleError, match="solr cannot express deep networks"):
+        er.export(ranker, "solr")
 
 
 NETS = """
@@ -352,8 +352,8 @@ def gated(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     from my_nets import Outer
 
-    xr.TorchRanker(Outer.Gated, max_iter=1).fit(judged()).save("m.json")
-    xr.write(judged(), "data.xr")
+    er.TorchRanker(Outer.Gated, max_iter=1).fit(judged()).save("m.json")
+    er.write(judged(), "data.xr")
     yield tmp_path
     del sys.modules["my_nets"]
 
@@ -361,11 +361,11 @@ def gated(tmp_path, monkeypatch):
 def test_the_commands_take_a_module_by_its_name(gated):
     pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
     given = ("m.json", "--module", "my_nets:Outer.Gated")
-    model = xr.load("m.json", module=sys.modules["my_nets"].Outer.Gated)
+    model = er.load("m.json", module=sys.modules["my_nets"].Outer.Gated)
     assert "documents that differ by more than rounding │ 0" in called(
         0, "export", *given, "--to", "onnx", "--out", "m.onnx", "--check", "data.xr"
     )
-    assert (gated / "m.onnx").read_bytes() == xr.export(model, "onnx").content
+    assert (gated / "m.onnx").read_bytes() == er.export(model, "onnx").content
     called(0, "predict", *given[:1], "data.xr", *given[1:], "--out", "scores.txt")
     assert np.array_equal(np.loadtxt("scores.txt"), model.predict(judged()))
 
@@ -387,46 +387,46 @@ def test_a_module_that_the_commands_cannot_take(gated, options, says):
 
 
 def test_a_module_needs_pytorch(gated, monkeypatch):
-    trained = xr.load("m.json", module=sys.modules["my_nets"].Outer.Gated)
+    trained = er.load("m.json", module=sys.modules["my_nets"].Outer.Gated)
     monkeypatch.setitem(sys.modules, "torch", None)
     told = "need torch, which is not installed; pip install 'exactrank[torch]'"
     assert told in called(2, "export", "m.json", "--to", "onnx", "--out", "m.onnx", "--module", "my_nets:Outer.Gated")
-    with pytest.raises(xr.IncompatibleError, match=re.escape(told)):
-        xr.export(trained, "onnx")
+    with pytest.raises(er.errors.IncompatibleError, match=re.escape(told)):
+        er.export(trained, "onnx")
 
 
 @pytest.mark.parametrize("given", [{"hidden": (16, 8)}, {"module": Two}, {"module": Two, "transform": "none"}])
 def test_training_goes_on_from_a_model(given):
     data, other = judged(), judged(1)
-    first = xr.TorchRanker(**given, max_iter=4, learning_rate=0.01).fit(data)
-    still = xr.TorchRanker(**given, max_iter=1, learning_rate=1e-12, weight_decay=0.0).fit(other, start=first.model_)
+    first = er.TorchRanker(**given, max_iter=4, learning_rate=0.01).fit(data)
+    still = er.TorchRanker(**given, max_iter=1, learning_rate=1e-12, weight_decay=0.0).fit(other, start=first.model_)
     if "module" not in given:  # in Two the statistics of batches move without a learning rate
         assert np.allclose(still.predict(data), first.predict(data), atol=1e-5)
-    more = xr.TorchRanker(**given, max_iter=4, learning_rate=0.01).fit(data, start=first.model_)
-    anew = xr.TorchRanker(**given, max_iter=4, learning_rate=0.01).fit(data)
+    more = er.TorchRanker(**given, max_iter=4, learning_rate=0.01).fit(data, start=first.model_)
+    anew = er.TorchRanker(**given, max_iter=4, learning_rate=0.01).fit(data)
     assert more.history_[0].value == pytest.approx(first.score(data), abs=1e-6)
     assert more.history_[0].value > anew.history_[0].value
 
 
 def test_a_start_of_another_form_is_named():
     data = judged()
-    start = xr.TorchRanker(**QUICK).fit(data).model_
+    start = er.TorchRanker(**QUICK).fit(data).model_
     for given in ({"hidden": (16,)}, {"module": Two}, {"hidden": (16, 8), "transform": "none"}):
-        with pytest.raises(xr.IncompatibleError, match=r"start from is 16 x 8 with transform='log1p'; give the same module, hidden"):
-            xr.TorchRanker(**given).fit(data, start=start)
-    with pytest.raises(xr.IncompatibleError, match="goes on from a deep model, and the start is a linear model"):
-        xr.TorchRanker().fit(data, start=xr.Ridge().fit(data).model_)
+        with pytest.raises(er.errors.IncompatibleError, match=r"start from is 16 x 8 with transform='log1p'; give the same module, hidden"):
+            er.TorchRanker(**given).fit(data, start=start)
+    with pytest.raises(er.errors.IncompatibleError, match="goes on from a deep model, and the start is a linear model"):
+        er.TorchRanker().fit(data, start=er.Ridge().fit(data).model_)
 
 
 def test_a_module_is_tuned_and_in_a_blend(tmp_path):
     data = judged(queries=12)
-    own = xr.TorchRanker(Two, max_iter=1)
-    tuned = xr.tune(own, data, trials=2, folds=2, workers=1, threads=1)
+    own = er.TorchRanker(Two, max_iter=1)
+    tuned = er.tune(own, data, trials=2, folds=2, workers=1, threads=1)
     assert len(tuned.trials) == 2
     assert tuned.ranker.module is Two
-    blend = xr.Blend(members=["ridge", own], bags=3).fit(data)
+    blend = er.Blend(members=["ridge", own], bags=3).fit(data)
     blend.save(tmp_path / "b.json")
-    assert np.array_equal(xr.load(tmp_path / "b.json", module=Two).predict(data), blend.predict(data))
+    assert np.array_equal(er.load(tmp_path / "b.json", module=Two).predict(data), blend.predict(data))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that PyTorch can use")
@@ -434,9 +434,9 @@ def test_a_module_is_tuned_and_in_a_blend(tmp_path):
 def test_on_a_gpu_it_learns_the_same_and_gives_the_same_bits_twice(given):
     data, valid = judged(queries=60), judged(1, queries=60)
     there, again, here = (
-        xr.TorchRanker(**given, max_iter=10, learning_rate=0.01, device=device).fit(data, valid=valid) for device in ("cuda", "cuda", "cpu")
+        er.TorchRanker(**given, max_iter=10, learning_rate=0.01, device=device).fit(data, valid=valid) for device in ("cuda", "cuda", "cpu")
     )
     assert there.model_.to_bytes() == again.model_.to_bytes()
     assert there.score(valid) == pytest.approx(here.score(valid), abs=0.05)
     assert there.model_.training["valid"] == pytest.approx(there.score(valid), abs=1e-3)  # scored on the processor, in another precision
-    assert np.all(np.isfinite(xr.TorchRanker(**given, max_iter=2, device="cuda").fit(data, start=here.model_).predict(valid)))
+    assert np.all(np.isfinite(er.TorchRanker(**given, max_iter=2, device="cuda").fit(data, start=here.model_).predict(valid)))

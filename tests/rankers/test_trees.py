@@ -11,24 +11,23 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.serialize import from_record, to_record
 from exactrank.learning.objectives.losses import SquaredError
 from exactrank.learning.training.judge import Task
 from exactrank.learning.trees.forest import Trees
 from exactrank.rankers.training_data import training_data
 from tests import killed
-
-from .reference.trees import booster_of
-from .test_rankers import judged, mean, rows
-from .test_tree_ensemble import same
+from tests.models.test_tree_ensemble import same
+from tests.rankers.test_rankers import judged, mean, rows
+from tests.reference.trees import booster_of
 
 SMALL = {"trees": 20, "min_documents": 3, "feature_fraction": 1.0, "query_fraction": 1.0, "threads": 1, "bags": 0}
 KINDS = {
-    "MART": lambda **more: xr.MART("nDCG@5", **(SMALL | more)),
-    "LambdaMART": lambda **more: xr.LambdaMART("nDCG@5", **(SMALL | more)),
-    "DirectRankTrees": lambda **more: xr.DirectRankTrees(
-        "nDCG@5", **(SMALL | {"query_fraction": xr.DirectRankTrees.settings["query_fraction"].default} | more)
+    "MART": lambda **more: er.MART("nDCG@5", **(SMALL | more)),
+    "LambdaMART": lambda **more: er.LambdaMART("nDCG@5", **(SMALL | more)),
+    "DirectRankTrees": lambda **more: er.DirectRankTrees(
+        "nDCG@5", **(SMALL | {"query_fraction": er.DirectRankTrees.settings["query_fraction"].default} | more)
     ),
 }
 PUBLISHED = {"follow": "grades", "search": "all", "low": 0.1, "high": 0.5, "smoothing": 1.0, "query_fraction": 1.0}
@@ -47,12 +46,12 @@ def test_lightgbm_alone_scores_the_same(kind, tmp_path):
     data = judged(queries=30)
     ranker = KINDS[kind]().fit(data)
     ranker.save(tmp_path / "m.json")
-    xr.export(ranker.model_, "lightgbm").save(tmp_path / "m.txt")
+    er.export(ranker.model_, "lightgbm").save(tmp_path / "m.txt")
     np.save(tmp_path / "x.npy", data.X)
     command = [sys.executable, "-c", SCORED_BY_LIGHTGBM, str(tmp_path / "m.txt"), str(tmp_path / "x.npy")]
     theirs = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     np.testing.assert_allclose(theirs, ranker.predict(data), rtol=0, atol=1e-12)
-    assert np.array_equal(xr.load(tmp_path / "m.json").predict(data), ranker.predict(data))
+    assert np.array_equal(er.load(tmp_path / "m.json").predict(data), ranker.predict(data))
     assert booster_of(ranker.model_.scorer).num_trees() == ranker.model_.scorer.n_trees
 
 
@@ -62,7 +61,7 @@ def test_the_text_names_an_objective_so_that_others_read_it(kind, given, tmp_pat
     """In the header, in LightGBM's place, and among the parameters."""
     data = judged(queries=30)
     ranker = KINDS[kind](trees=6, **given).fit(data)
-    text = xr.export(ranker.model_, "lightgbm").text
+    text = er.export(ranker.model_, "lightgbm").text
     lines = text.split("\n")
     assert lines[lines.index("objective=lambdarank") - 1].startswith("max_feature_idx=")
     assert [line for line in lines if line.startswith("[objective:")] == ["[objective: lambdarank]"]
@@ -79,7 +78,7 @@ def test_the_text_names_an_objective_so_that_others_read_it(kind, given, tmp_pat
 def forest_of(data, valid=None, **settings):
     """Return a forest of MART on ``data`` before its first tree."""
     ranker = KINDS["MART"](**({"leaves": 4, "min_documents": 2, "query_fraction": 0.7} | settings))
-    measure = xr.parse_measure("nDCG@5")
+    measure = er.parse_measure("nDCG@5")
     return ranker._forest(Task(measure, data, valid, 1), ranker._objective(measure))
 
 
@@ -144,7 +143,7 @@ def test_squared_error_within_queries_leaves_a_constant_a_query_free(seed):
     data, rng = judged(seed=seed), np.random.default_rng(seed)
     s, query = rng.standard_normal(data.n_documents), np.repeat(np.arange(data.n_queries), data.sizes)
     moved = s + rng.standard_normal(data.n_queries)[query]
-    plain, free, freed = (xr.slopes(SquaredError(within), data, at) for within, at in ((False, s), (True, s), (True, moved)))
+    plain, free, freed = (er.losses.slopes(SquaredError(within), data, at) for within, at in ((False, s), (True, s), (True, moved)))
     left = data.y - data.y.mean() - s
     np.testing.assert_allclose(plain.slope, left, atol=1e-12)
     np.testing.assert_allclose(free.slope, left - (np.bincount(query, left) / np.bincount(query))[query], atol=1e-12)
@@ -160,7 +159,16 @@ def cubic_springs(pairs):
 
 @pytest.mark.parametrize(
     "lambdas",
-    ["logistic", "step", "spring", "sampled", "finite-difference", cubic_springs, xr.Structured(xr.NDCG(k=5)), xr.PairHinge()],
+    [
+        "logistic",
+        "step",
+        "spring",
+        "sampled",
+        "finite-difference",
+        cubic_springs,
+        er.losses.Structured(er.measures.NDCG(k=5)),
+        er.losses.PairHinge(),
+    ],
 )
 def test_any_lambda_function_may_be_followed(lambdas):
     train, test = judged(queries=60, noise=0.1), judged(queries=60, noise=0.1, seed=2)
@@ -170,8 +178,8 @@ def test_any_lambda_function_may_be_followed(lambdas):
 @pytest.mark.parametrize("measure", ["AP(rel=2)", "ERR@5", "RR(rel=2)", "P(rel=2)@3", "RBP", "Bpref", "PairwiseCorrect"])
 def test_any_measure_may_be_trained_on(measure):
     train = judged(queries=60)
-    severe = replace(xr.parse_measure(measure), ties="pessimistic")  # one tree leaves most documents tied
-    before, after = (xr.LambdaMART(severe, **(SMALL | {"trees": trees})).fit(train).score(train) for trees in (1, 30))
+    severe = replace(er.parse_measure(measure), ties="pessimistic")  # one tree leaves most documents tied
+    before, after = (er.LambdaMART(severe, **(SMALL | {"trees": trees})).fit(train).score(train) for trees in (1, 30))
     assert after > before
 
 
@@ -179,9 +187,9 @@ def test_missing_values_take_a_side_of_their_own():
     X, _, qid = rows(queries=40)
     hidden = np.random.default_rng(0).random(len(X)) < 0.4
     X[hidden, 1] = np.nan
-    data = xr.RankingData.from_arrays(X, np.where(hidden, 2, 0), qid=qid)
+    data = er.RankingData.from_arrays(X, np.where(hidden, 2, 0), qid=qid)
     assert KINDS["LambdaMART"]().fit(data).score(data) == mean("nDCG@5", data, data.y)
-    with pytest.raises(xr.DataError, match="values are missing"):
+    with pytest.raises(er.errors.DataError, match="values are missing"):
         KINDS["LambdaMART"](missing="error").fit(X, hidden, qid=qid)
 
 
@@ -241,7 +249,7 @@ def test_a_break_changes_nothing(kind, drawn, held_out):
         if progress.step == 6:
             raise KeyboardInterrupt
 
-    with pytest.warns(xr.InterruptedWarning, match="interrupted"):
+    with pytest.warns(er.errors.InterruptedWarning, match="interrupted"):
         part = KINDS[kind](**settings).fit(data, valid=valid, progress=interrupt)
     assert part.model_.training["interrupted"]
     assert part.model_.scorer.n_trees <= 6
@@ -254,13 +262,13 @@ def test_a_break_changes_nothing(kind, drawn, held_out):
 def test_only_what_was_begun_is_resumed(other):
     data = judged(queries=20)
     part = KINDS["MART"](trees=3).fit(data)
-    with pytest.raises(xr.IncompatibleError, match=f"the model was trained with {next(iter(other))}="):
-        xr.MART(**({"measure": "nDCG@5"} | SMALL | other)).fit(data, resume=part.model_)
-    with pytest.raises(xr.IncompatibleError, match="trained with data="):
+    with pytest.raises(er.errors.IncompatibleError, match=f"the model was trained with {next(iter(other))}="):
+        er.MART(**({"measure": "nDCG@5"} | SMALL | other)).fit(data, resume=part.model_)
+    with pytest.raises(er.errors.IncompatibleError, match="trained with data="):
         KINDS["MART"]().fit(judged(queries=21), resume=part.model_)
-    with pytest.raises(xr.IncompatibleError, match="the model was trained with"):
+    with pytest.raises(er.errors.IncompatibleError, match="the model was trained with"):
         KINDS["LambdaMART"]().fit(data, resume=part.model_)
-    with pytest.raises(xr.IncompatibleError, match="trees=3, not 5, which may change only for a single forest"):
+    with pytest.raises(er.errors.IncompatibleError, match="trees=3, not 5, which may change only for a single forest"):
         bags = {"bags": 2, "bagging": "draws", "query_fraction": 0.6}
         KINDS["MART"](trees=5, **bags).fit(data, resume=KINDS["MART"](trees=3, **bags).fit(data).model_)
     more = KINDS["MART"](trees=5).fit(data, resume=part.model_)
@@ -288,7 +296,7 @@ def test_rows_and_queries_weigh(kind):
     copied = KINDS[kind](**fixed).fit(X[copies], y[copies], qid=np.where(np.arange(len(copies)) < len(X), qid[copies], 100 + qid[copies]))
     assert weighed.score(X, y, qid=qid) == pytest.approx(copied.score(X, y, qid=qid), abs=0.1)
     assert not np.array_equal(weighed.predict(X), KINDS[kind](**fixed).fit(X, y, qid=qid).predict(X))
-    with pytest.raises(xr.DataError, match="sample_weight"):
+    with pytest.raises(er.errors.DataError, match="sample_weight"):
         KINDS[kind]().fit(X, y, qid=qid, sample_weight=np.ones(3))
 
 
@@ -332,8 +340,8 @@ def test_a_force_is_multiplied_by_the_weight_of_its_document():
     weight = np.where(np.arange(len(y)) % 8 == 0, 0.0, 1.0)
     ranker = KINDS["LambdaMART"](trees=1, learning_rate=1.0, leaves=3, near=0.0)
     tree = ranker.fit(X, y, qid=qid, sample_weight=weight).model_.scorer
-    as_trained = training_data(xr.RankingData.from_arrays(X, y, qid=qid, sample_weight=weight), None, "keep", 1).data
-    forces = xr.slopes(xr.Lambdas(xr.NDCG()), as_trained, np.zeros(len(y)))
+    as_trained = training_data(er.RankingData.from_arrays(X, y, qid=qid, sample_weight=weight), None, "keep", 1).data
+    forces = er.losses.slopes(er.losses.Lambdas(er.measures.NDCG()), as_trained, np.zeros(len(y)))
     leaf = booster_of(tree).predict(X, pred_leaf=True).ravel()
     for number in np.unique(leaf):
         held = (leaf == number) & (weight > 0)
@@ -342,7 +350,7 @@ def test_a_force_is_multiplied_by_the_weight_of_its_document():
 
 def test_validation_data_must_have_the_features():
     X, y, qid = rows()
-    with pytest.raises(xr.ExactRankError, match="features"):
+    with pytest.raises(er.errors.ExactRankError, match="features"):
         KINDS["MART"]().fit(X, y, qid=qid, valid=(X[:, :3], y, qid))
 
 
@@ -364,7 +372,7 @@ def test_ties_in_the_order_of_grades_do_not_choose_few_trees(kind):
     """Where data lists the best documents first, one leaf for all would be perfect under ties='input'."""
     (X, y, qid), settings = rows(queries=60, noise=2.0), {"trees": 15, "leaves": 3}
     order = np.lexsort((-y, qid))
-    best_first, worst_first = (xr.RankingData.from_arrays(X[rank], y[rank], qid=qid[rank]) for rank in (order, np.lexsort((y, qid))))
+    best_first, worst_first = (er.RankingData.from_arrays(X[rank], y[rank], qid=qid[rank]) for rank in (order, np.lexsort((y, qid))))
     for train in (best_first, worst_first):
         kept = [KINDS[kind](**settings).fit(train, valid=valid).model_.scorer.n_trees for valid in (best_first, worst_first)]
         assert kept[0] == kept[1]
@@ -377,7 +385,7 @@ def test_every_checkpoint_leads_to_the_same_end(kind, held_out, monkeypatch):
     monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
     sets = [rows(queries=30, noise=2.0, seed=number) for number in (14, 64)]
-    train, valid = (xr.RankingData.from_arrays(X, y, qid=qid) for X, y, qid in sets)
+    train, valid = (er.RankingData.from_arrays(X, y, qid=qid) for X, y, qid in sets)
     kept, settings = [], {"trees": 15, "leaves": 3}
     chosen_by = valid if held_out else None
     whole = KINDS[kind](**settings).fit(train, valid=chosen_by, checkpoint=kept.append)
@@ -409,7 +417,7 @@ def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
             raise KeyboardInterrupt
 
     kept = []
-    with pytest.warns(xr.InterruptedWarning, match="interrupted"):
+    with pytest.warns(er.errors.InterruptedWarning, match="interrupted"):
         part = KINDS["LambdaMART"](**settings).fit(data, progress=interrupt, checkpoint=kept.append)
     assert part.model_.training["interrupted"]
     assert part.model_.training["value"] == pytest.approx(part.score(data), abs=1e-12)
@@ -437,8 +445,8 @@ def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
     ],
 )
 def test_bad_settings_are_named(given, says):
-    with pytest.raises(xr.SettingError, match=says):
-        xr.MART("nDCG@5", **given).fit(judged())
+    with pytest.raises(er.errors.SettingError, match=says):
+        er.MART("nDCG@5", **given).fit(judged())
 
 
 @pytest.mark.parametrize(
@@ -450,13 +458,13 @@ def test_bad_settings_are_named(given, says):
         ({"lambdas": "sampled", "near": 0.1}, "near=0.1 has no effect with lambdas='sampled'"),
         ({"lambdas": "finite-difference", "truncation": 5}, "truncation=5 has no effect with lambdas='finite-difference'"),
         ({"lambdas": lambda pairs: pairs.delta, "neighbours": 5}, "neighbours=5 has no effect with lambdas='a function'"),
-        ({"lambdas": xr.PairHinge(), "weighted_by": "AP"}, "weighted_by='AP' has no effect with lambdas=PairHinge"),
+        ({"lambdas": er.losses.PairHinge(), "weighted_by": "AP"}, "weighted_by='AP' has no effect with lambdas=PairHinge"),
         ({"lambdas": "springs"}, 'did you mean "spring"'),
     ],
 )
 def test_settings_of_other_lambda_functions_are_refused(given, says):
-    with pytest.raises(xr.SettingError, match=says):
-        xr.LambdaMART("nDCG@5", **given).fit(judged())
+    with pytest.raises(er.errors.SettingError, match=says):
+        er.LambdaMART("nDCG@5", **given).fit(judged())
 
 
 @pytest.mark.parametrize(
@@ -470,8 +478,8 @@ def test_settings_of_other_lambda_functions_are_refused(given, says):
     ],
 )
 def test_bad_settings_of_the_search_are_named(given, says):
-    with pytest.raises(xr.SettingError, match=says):
-        xr.DirectRankTrees("nDCG@5", **given).fit(judged())
+    with pytest.raises(er.errors.SettingError, match=says):
+        er.DirectRankTrees("nDCG@5", **given).fit(judged())
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -480,12 +488,12 @@ def test_models_of_lightgbm_are_read(named, tmp_path):
     names = ["bm25", "clicks", "age", "length"] if named else "auto"
     booster = lgb.train({"verbose": -1, "num_threads": 1}, lgb.Dataset(X, y, feature_name=names), 5)
     booster.save_model(tmp_path / "model.txt")
-    model = xr.load(tmp_path / "model.txt")
+    model = er.load(tmp_path / "model.txt")
     assert np.array_equal(model.predict(X), booster.predict(X, raw_score=True))
     assert model.scorer.feature_names == (tuple(names) if named else ())
     (tmp_path / "cut.txt").write_text((tmp_path / "model.txt").read_text()[:500])
-    with pytest.raises(xr.DataError, match=r"cut.txt: .*train or copy the model again"):
-        xr.load(tmp_path / "cut.txt")
+    with pytest.raises(er.errors.DataError, match=r"cut.txt: .*train or copy the model again"):
+        er.load(tmp_path / "cut.txt")
 
 
 def cases():

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.tables import Table
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.learning.objectives.parametric import Posed
@@ -95,9 +95,9 @@ def test_an_experiment_says_what_it_repeats_and_at_full_scale_is_nowhere_smaller
 
 
 def test_an_unknown_name_is_answered_with_those_there_are():
-    with pytest.raises(xr.DataError, match=r"'xyz'; there are ranknet-speedup, lambdarank-ranknet"):
+    with pytest.raises(er.errors.DataError, match=r"'xyz'; there are ranknet-speedup, lambdarank-ranknet"):
         find_experiment("xyz")
-    with pytest.raises(xr.DataError, match=r"'tree-table' \(did you mean tree-tables\?\); there are"):
+    with pytest.raises(er.errors.DataError, match=r"'tree-table' \(did you mean tree-tables\?\); there are"):
         find_experiment("tree-table")
 
 
@@ -145,15 +145,15 @@ def test_ctrl_c_in_a_training_ends_the_experiment(monkeypatch):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fitted(xr.RankNet(solver="sgd", learning_rate=1e-3, max_iter=9), data, progress=interrupted)
-    fit = xr.RankBoost.fit
+        fitted(er.RankNet(solver="sgd", learning_rate=1e-3, max_iter=9), data, progress=interrupted)
+    fit = er.RankBoost.fit
 
     def stopped_in_between(self, *given, **more):
         fit(self, *given, **more)
         self.model_.training["interrupted"] = True
         return self
 
-    monkeypatch.setattr(xr.RankBoost, "fit", stopped_in_between)
+    monkeypatch.setattr(er.RankBoost, "fit", stopped_in_between)
     with pytest.raises(KeyboardInterrupt):
         tiny("structured-bounds").run()
 
@@ -195,7 +195,7 @@ def test_files_are_written_once(tmp_path):
 def test_nothing_is_written_where_a_file_is_taken(tmp_path, suffix):
     taken = tmp_path / f"x{suffix}"
     taken.write_text("mine")
-    with pytest.raises(xr.OutputExistsError, match=taken.name):
+    with pytest.raises(er.errors.OutputExistsError, match=taken.name):
         small().write(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [taken.name]
     assert taken.read_text() == "mine"
@@ -254,7 +254,7 @@ def test_mixed_features_say_the_same_but_are_correlated():
 
 def test_validation_data_chooses():
     fold = three_parts(CubicPolynomial(features=4, documents=8, seed=2), (40, 40, 1))
-    rankers = [xr.RankNet(solver="sgd", learning_rate=rate, max_iter=2) for rate in (1e-6, 1e-2, 1e-4)]
+    rankers = [er.RankNet(solver="sgd", learning_rate=rate, max_iter=2) for rate in (1e-6, 1e-2, 1e-4)]
     best = chosen(rankers, fold, lambda line: None)
     assert best.score(fold.valid) == max(ranker.score(fold.valid) for ranker in rankers)
     assert len({ranker.score(fold.valid) for ranker in rankers}) > 1
@@ -299,15 +299,15 @@ def test_linear_lambdarank_is_level_with_two_layer_ranknet(apart, holds):
 
 def test_what_duels_show_is_what_rankers_score():
     fold = three_parts(PermutedPolynomial(5, 10), TINY["lambdarank-ranknet"]["queries"])
-    measures = [xr.NDCG(k=k, gain={0: 0, 1: 3, 2: 7, 3: 15, 4: 31}) for k in range(1, 11)]
+    measures = [er.measures.NDCG(k=k, gain={0: 0, 1: 3, 2: 7, 3: 15, 4: 31}) for k in range(1, 11)]
     settings = {"measure": measures[-1], "solver": "sgd", "l2": 0.0, "max_iter": 3, "patience": 3}
     for column, kind in (
-        (1, lambda rate: xr.LambdaRank(start="random", learning_rate=rate, **settings)),
-        (2, lambda rate: xr.RankNet(learning_rate=rate, **settings)),
+        (1, lambda rate: er.LambdaRank(start="random", learning_rate=rate, **settings)),
+        (2, lambda rate: er.RankNet(learning_rate=rate, **settings)),
     ):
         best = max((kind(rate).fit(fold.train, valid=fold.valid) for rate in (1e-3, 1e-2)), key=lambda ranker: ranker.score(fold.valid))
         shown = [row[column] for row in finding("lambdarank-ranknet").tables[0].rows]
-        theirs = xr.evaluate(measures, fold.test, best.predict(fold.test)).means.values()
+        theirs = er.evaluate(measures, fold.test, best.predict(fold.test)).means.values()
         assert shown == pytest.approx(list(theirs))
 
 
@@ -382,7 +382,7 @@ def test_when_a_cost_is_reached(costs, cost):
 
 def test_the_slope_stands_for_differences():
     data = CubicPolynomial(features=4, documents=6).data(15)
-    problem = CrossEntropy(xr.Lambdas(), xr.LinearModel().on(data), data, threads=1)
+    problem = CrossEntropy(er.losses.Lambdas(), er.models.LinearModel().on(data), data, threads=1)
     theta, c = np.array([0.3, -0.2, 0.1, 0.5]), 1e-4
     steps = c * np.eye(4)
     differences = [problem.value(theta + step) - problem.value(theta - step) for step in steps]
@@ -406,7 +406,7 @@ def test_with_one_feature_spsa_is_not_ahead():
 
 
 def test_a_budget_too_small_for_the_table_is_refused():
-    with pytest.raises(xr.DataError, match="evaluations must be at least 16, got 15"):
+    with pytest.raises(er.errors.DataError, match="evaluations must be at least 16, got 15"):
         tiny("spsa-convergence", evaluations=15)
 
 

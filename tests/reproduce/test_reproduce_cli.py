@@ -15,10 +15,9 @@ from exactrank import reproduce
 from exactrank.cli import app
 from exactrank.reproduce import EXPERIMENTS, find_experiment
 from tests import ROOT
-
-from .events import HANGS
-from .test_reproduce import tiny
-from .test_reproduce_structured import drawn, fold_of
+from tests.events import HANGS
+from tests.reproduce.test_reproduce import tiny
+from tests.reproduce.test_reproduce_structured import drawn, fold_of
 
 PAGE = ROOT / "docs" / "reproduce.md"
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.numerics import standard_normal
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.reproduce import directrank_letor, directrank_starts, find_experiment
@@ -15,8 +15,7 @@ from exactrank.reproduce.artificial import three_parts
 from exactrank.reproduce.directrank_letor import METHODS, NEW, OLD, SHOWN, WINNING, LetorTrial, wins
 from exactrank.reproduce.directrank_linear import ERR_MAP, HOURS, LARGE, OURS, Entry, err_map_checks, large_checks, times_checks
 from exactrank.reproduce.jumping_points import LINES, checks_of
-
-from .test_reproduce_structured import fold_of
+from tests.reproduce.test_reproduce_structured import fold_of
 
 
 def entry(*means):
@@ -136,9 +135,9 @@ def test_what_is_shown_is_what_linear_methods_score():
     fold = three_parts(CubicPolynomial(4, 4, noise=0.3, seed=3), (40, 20, 30))
     rows = {row[0]: row[1:4] for row in found.tables[0].rows}
     rankers = {
-        OURS: xr.DirectRank(bags=0, start="random", restarts=2, seed=3),
-        "RankCosine": xr.RankCosine(consistent=True, seed=3),
-        "coordinate ascent": xr.CoordinateAscent(restarts=2, seed=3),
+        OURS: er.DirectRank(bags=0, start="random", restarts=2, seed=3),
+        "RankCosine": er.RankCosine(consistent=True, seed=3),
+        "coordinate ascent": er.CoordinateAscent(restarts=2, seed=3),
     }
     for method, ranker in rankers.items():
         ranker.fit(fold.train, valid=fold.valid)
@@ -152,8 +151,8 @@ def test_a_cut_measure_is_trained_on_and_the_whole_one_shown():
     for table, measure in zip(found.tables, ("ERR", "AP"), strict=True):
         rows = {row[0]: row[1:4] for row in table.rows}
         for method, trained_on in ((OURS, measure), (f"{OURS}@10", f"{measure}@10")):
-            ranker = xr.DirectRank(trained_on, bags=0, start="random", seed=3).fit(fold.train, valid=fold.valid)
-            scores = [xr.evaluate(measure, part, ranker.predict(part)).means[measure] for part in (fold.train, fold.valid, fold.test)]
+            ranker = er.DirectRank(trained_on, bags=0, start="random", seed=3).fit(fold.train, valid=fold.valid)
+            scores = [er.evaluate(measure, part, ranker.predict(part)).means[measure] for part in (fold.train, fold.valid, fold.test)]
             assert rows[method] == pytest.approx(scores)
 
 
@@ -164,15 +163,15 @@ def test_letor_is_judged_as_letor_has_it(tmp_path):
         fold_of(tmp_path / "both", number, parts)
     found = find_experiment("directrank-letor")(data=(str(tmp_path / "both"),), starts=2).run()
     winning, tested, training = ({row[0] if table == 0 else row[1]: row for row in found.tables[table].rows} for table in range(3))
-    svm = [xr.RankSVM(xr.parse_measure("nDCG@5", "letor"), loss="hinge").fit(train, valid=valid) for train, valid, _ in folds]
+    svm = [er.RankSVM(er.parse_measure("nDCG@5", "letor"), loss="hinge").fit(train, valid=valid) for train, valid, _ in folds]
     means = [
-        np.mean([xr.evaluate(f"nDCG@{k}", parts[2], ranker.predict(parts[2]), preset="letor").per_query.mean()
+        np.mean([er.evaluate(f"nDCG@{k}", parts[2], ranker.predict(parts[2]), preset="letor").per_query.mean()
                  for ranker, parts in zip(svm, folds, strict=True)])
         for k in SHOWN
     ]  # fmt: skip
     assert tested["RankSVM"][2:] == pytest.approx(means)
     train = [
-        xr.evaluate("nDCG@5", parts[0], ranker.predict(parts[0]), preset="letor").per_query.mean()
+        er.evaluate("nDCG@5", parts[0], ranker.predict(parts[0]), preset="letor").per_query.mean()
         for ranker, parts in zip(svm, folds, strict=True)
     ]
     assert training["RankSVM"][2] == pytest.approx(np.mean(train))
@@ -185,14 +184,14 @@ def test_of_several_starts_map_chooses(tmp_path):
     train, valid, test = parts = [source.data(20, first) for first in (1, 30, 60)]
     fold_of(tmp_path / "one", 1, parts)
     found = find_experiment("directrank-letor")(data=(str(tmp_path / "one"),), starts=4, seed=1).run()
-    ndcg, ap = (xr.parse_measure(name, "letor") for name in ("nDCG@5", "AP"))
+    ndcg, ap = (er.parse_measure(name, "letor") for name in ("nDCG@5", "AP"))
     settings = {"bags": 0, "start": "random", "point": "likelihood"}
-    starts = [xr.DirectRank(ndcg, seed=seed, **settings).fit(train, valid=valid) for seed in range(4, 8)]
-    value = {measure: [xr.evaluate(measure, valid, ranker.predict(valid)).per_query.mean() for ranker in starts] for measure in (ndcg, ap)}
+    starts = [er.DirectRank(ndcg, seed=seed, **settings).fit(train, valid=valid) for seed in range(4, 8)]
+    value = {measure: [er.evaluate(measure, valid, ranker.predict(valid)).per_query.mean() for ranker in starts] for measure in (ndcg, ap)}
     assert np.argmax(value[ap]) != np.argmax(value[ndcg])
     best = starts[int(np.argmax(value[ap]))]
     shown = {row[1]: row[2:] for row in found.tables[1].rows}[OURS]
-    theirs = [xr.evaluate(f"nDCG@{k}", test, best.predict(test), preset="letor").per_query.mean() for k in SHOWN]
+    theirs = [er.evaluate(f"nDCG@{k}", test, best.predict(test), preset="letor").per_query.mean() for k in SHOWN]
     assert shown == pytest.approx(theirs)
 
 
@@ -236,7 +235,7 @@ def test_starts_are_different_models():
     few = replace(fold, train=fold.train.take_queries(np.arange(6)))
     for row, each in zip(found.tables[0].rows, (fold, few), strict=False):
         values = [
-            xr.DirectRank(bags=0, start="random", seed=2 + start).fit(each.train, valid=each.valid).score(each.test) for start in range(2)
+            er.DirectRank(bags=0, start="random", seed=2 + start).fit(each.train, valid=each.valid).score(each.test) for start in range(2)
         ]
         assert row[3:7] == pytest.approx([np.mean(values), np.std(values), min(values), max(values)])
 

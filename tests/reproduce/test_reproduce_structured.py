@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.learning.optimizers.base import Duality
 from exactrank.reproduce import find_experiment
@@ -22,7 +22,7 @@ def fold_of(folder, number, parts):
     """Write a fold."""
     (folder / f"Fold{number}").mkdir(parents=True)
     for name, part in zip(PARTS, parts, strict=True):
-        xr.write(part, folder / f"Fold{number}" / f"{name}.txt")
+        er.write(part, folder / f"Fold{number}" / f"{name}.txt")
 
 
 def drawn(queries, first=1, documents=12):
@@ -69,9 +69,9 @@ def test_what_is_shown_is_what_rankers_trained_for_each_k_score():
     train, valid, test = (correlated(part, 0) for part in (parts.train, parts.valid, parts.test))
     rows = {row[0]: row[1:4] for row in found.tables[0].rows}
     for measure in ("nDCG@2", "nDCG@5", "nDCG@10"):
-        rankers = xr.StructuredRank(measure=measure, bound="convex"), xr.RankSVM(measure=measure, loss="hinge")
+        rankers = er.StructuredRank(measure=measure, bound="convex"), er.RankSVM(measure=measure, loss="hinge")
         ours, svm = (ranker.fit(train, valid=valid).score(test) for ranker in rankers)
-        ridges = [xr.Ridge(measure=measure, l2=ridge).fit(train) for ridge in RIDGES]
+        ridges = [er.Ridge(measure=measure, l2=ridge).fit(train) for ridge in RIDGES]
         regression = max(ridges, key=lambda ranker: ranker.score(valid)).score(test)
         assert rows[measure] == pytest.approx([ours, regression, svm])
     assert found.tables[0].rows[9][4] == found.tables[0].rows[9][1]
@@ -95,7 +95,7 @@ def test_folds_of_a_folder_are_pooled(tmp_path):
 
 @given(st.integers(5, 30), st.integers(0, 9), st.integers(1, 3))
 def test_five_splits_test_each_query_once(queries, seed, train):
-    data = xr.RankingData.from_arrays(None, np.zeros(queries), qid=np.arange(queries))
+    data = er.RankingData.from_arrays(None, np.zeros(queries), qid=np.arange(queries))
     splits = five_splits(data, seed, train)
     for split in splits:
         assert sorted([*split.train.qid, *split.valid.qid, *split.test.qid]) == list(range(queries))
@@ -134,7 +134,7 @@ def test_the_convex_bound_collapses_only_where_there_is_nothing_to_learn(tmp_pat
     rng = np.random.default_rng(0)
     y = np.repeat([2, 1] + [0] * 28, 50)
     X = rng.standard_normal((len(y), 2)) + (10 * y[:, None] if learnable else 0)
-    data = xr.RankingData.from_arrays(X, y, qid=np.tile(np.arange(50), 30))
+    data = er.RankingData.from_arrays(X, y, qid=np.tile(np.arange(50), 30))
     split = five_splits(data, 0)[0]
     fold_of(tmp_path, 1, (split.train, split.valid, split.test))
     collapsed, better, *_ = find_experiment("structured-bounds")(data=(str(tmp_path),), strengths=(0.1,)).run().checks

@@ -6,25 +6,24 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.rankers.training_data import in_content_order
 from exactrank.reproduce import find_experiment
 from exactrank.reproduce.artificial import three_parts
 from exactrank.reproduce.experiment import signed_rank
 from exactrank.reproduce.tree_tables import METHODS, MICROSOFT, PUBLISHED, YAHOO, Contest, GrownMethod
-
-from .test_reproduce_structured import fold_of
+from tests.reproduce.test_reproduce_structured import fold_of
 
 LEAVES = (3, 5)
 SETTINGS = {"trees": 6, "patience": 6, "min_documents": 20, "l2": 0.0, "min_curvature": 1e-3, "query_fraction": 1.0, "threads": 1}
 SETTINGS |= {"feature_fraction": 1.0}
 AS_PUBLISHED = {"follow": "grades", "search": "all", "low": 0.1, "high": 0.5, "smoothing": 1.0, "leverage": 0}
 RANKERS = {
-    "DirectRank": lambda **more: xr.DirectRankTrees(bags=0, **AS_PUBLISHED, **SETTINGS, **more),
-    "MART": lambda **more: xr.MART(learning_rate=0.1, bags=0, **SETTINGS, **more),
-    "LambdaMART": lambda **more: xr.LambdaMART(learning_rate=0.1, near=0.0, bags=0, **SETTINGS, **more),
-    "MART, rate 0.5": lambda **more: xr.MART(learning_rate=0.5, bags=0, **SETTINGS, **more),
+    "DirectRank": lambda **more: er.DirectRankTrees(bags=0, **AS_PUBLISHED, **SETTINGS, **more),
+    "MART": lambda **more: er.MART(learning_rate=0.1, bags=0, **SETTINGS, **more),
+    "LambdaMART": lambda **more: er.LambdaMART(learning_rate=0.1, near=0.0, bags=0, **SETTINGS, **more),
+    "MART, rate 0.5": lambda **more: er.MART(learning_rate=0.5, bags=0, **SETTINGS, **more),
 }
 
 
@@ -113,7 +112,7 @@ def test_weights_are_those_of_the_trees(found):
     ranker = RANKERS["DirectRank"](measure="nDCG@10", leaves=3, seed=5).fit(fold.train, valid=fold.valid)
     left, weights = fold.train.y - fold.train.y.mean(), []
     for number in range(ranker.model_.scorer.n_trees):
-        output = xr.TreeEnsemble(ranker.model_.scorer.table.single(number)).score(fold.train.X)
+        output = er.models.TreeEnsemble(ranker.model_.scorer.table.single(number)).score(fold.train.X)
         weights.append(output @ output / (output @ left))
         left = left - output
     (shown,) = found.panels[3].curves

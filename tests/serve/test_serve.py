@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.cli import app
 from exactrank.models.sum import Sum
@@ -36,13 +36,13 @@ from exactrank.serve.server import listeners_at  # noqa: E402
 from tests.serve.serving import BODY, HANGS, HEAD, received, service, wait_for  # noqa: E402
 
 NAMES = ("bm25", "length", "dense")
-LINEAR = xr.Linear(np.array([2.0, -1.0, 0.5]), NAMES)
+LINEAR = er.models.Linear(np.array([2.0, -1.0, 0.5]), NAMES)
 CELLS = st.one_of(st.none(), st.integers(-(2**70), 2**70), st.floats(-1e30, 1e30), st.sampled_from([0.0, -0.0, 1e-320, 5e-324]))
 TABLES = st.integers(1, 4).flatmap(lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=1, max_size=5))
 
 
 def predicted(scorer, rows):
-    return xr.Model(scorer).predict(np.array(rows, np.float64)).tolist()
+    return er.Model(scorer).predict(np.array(rows, np.float64)).tolist()
 
 
 # ---- bodies
@@ -229,7 +229,7 @@ def test_a_repeated_key_is_named(body, place):
 
 
 def test_features_known_by_position_alone():
-    alone = xr.Linear(np.ones(2))
+    alone = er.models.Linear(np.ones(2))
     assert read_documents(b'{"features": [[1, 2]]}', alone).rows.tolist() == [[1, 2]]
     for body in (b'{"documents": [{"a": 1, "b": 2}]}', b'{"features": [[1, 2]], "names": ["a", "b"]}'):
         with pytest.raises(RequestError, match="only by position"):
@@ -237,7 +237,7 @@ def test_features_known_by_position_alone():
 
 
 def test_a_single_feature_by_name():
-    assert read_documents(b'{"documents": [{"a": 1}, {"a": null}]}', xr.Linear(np.ones(1), ("a",))).rows.tolist()[0] == [1]
+    assert read_documents(b'{"documents": [{"a": 1}, {"a": null}]}', er.models.Linear(np.ones(1), ("a",))).rows.tolist()[0] == [1]
 
 
 # ---- the service
@@ -247,13 +247,13 @@ def test_a_single_feature_by_name():
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     rng = np.random.default_rng(0)
-    data = xr.RankingData.from_arrays(rng.normal(size=(60, 3)), rng.integers(0, 3, 60), group=[20] * 3, feature_names=NAMES)
-    trees = xr.LambdaMART(trees=3, threads=1, bags=0).fit(data).model_
+    data = er.RankingData.from_arrays(rng.normal(size=(60, 3)), rng.integers(0, 3, 60), group=[20] * 3, feature_names=NAMES)
+    trees = er.LambdaMART(trees=3, threads=1, bags=0).fit(data).model_
     trees.save(folder / "trees.json")
-    mean = xr.Linear(np.array([2.0, -1.0, 0.5]), NAMES, "mean", np.array([1.0, 2.0, 3.0]))
-    xr.Model(mean, measure="nDCG@10", training={"estimate": 0.5, "interval": [0.4, 0.6]}).save(folder / "mean.json")
-    xr.Model(LINEAR).save(folder / "linear.json")
-    xr.Model(Sum((LINEAR, trees.scorer), np.array([0.5, 2.0]))).save(folder / "blend.json")
+    mean = er.models.Linear(np.array([2.0, -1.0, 0.5]), NAMES, "mean", np.array([1.0, 2.0, 3.0]))
+    er.Model(mean, measure="nDCG@10", training={"estimate": 0.5, "interval": [0.4, 0.6]}).save(folder / "mean.json")
+    er.Model(LINEAR).save(folder / "linear.json")
+    er.Model(Sum((LINEAR, trees.scorer), np.array([0.5, 2.0]))).save(folder / "blend.json")
     return folder
 
 
@@ -268,7 +268,7 @@ def test_scores_are_those_of_predict_to_the_bit(served, folder):
     X = np.random.default_rng(1).normal(size=(100, 3))
     X[7] = X[3]
     for name, file in (("first", "linear"), ("trees", "trees"), ("mean", "mean"), ("blend", "blend")):
-        model = xr.load(folder / f"{file}.json")
+        model = er.load(folder / f"{file}.json")
         for body in ({"features": X.tolist()}, {"documents": [dict(zip(NAMES, row, strict=True)) for row in X.tolist()]}):
             status, answer = served.rank(body, name)
             assert status == 200
@@ -403,7 +403,7 @@ def test_a_large_request_that_must_wait_too_long_is_told_so(monkeypatch):
     monkeypatch.setattr("exactrank.serve.app.rank_documents", lambda *_: done.wait())
     body = b" " * (SMALL_BODY + 1)
     application = make_app(
-        Models({"m": ServedModel(Path("m"), None, xr.Model(LINEAR), "v", datetime.now(UTC))}), Rules(timeout=0.05, watch=0)
+        Models({"m": ServedModel(Path("m"), None, er.Model(LINEAR), "v", datetime.now(UTC))}), Rules(timeout=0.05, watch=0)
     )
     scope = {"type": "http", "method": "POST", "path": "/rank", "query_string": b"", "headers": [(b"content-type", b"application/json")]}
     sent = []
@@ -430,8 +430,8 @@ def test_a_large_request_that_must_wait_too_long_is_told_so(monkeypatch):
 def test_a_model_replaced_while_requests_run(tmp_path):
     """Every answer is by the old model or by the new one, whole; the version says by which."""
     path, rows = tmp_path / "m.json", np.random.default_rng(0).normal(size=(50, 3)).tolist()
-    scorers = [xr.Linear(np.array([1.0, 2.0, 3.0]) * (k + 1), NAMES) for k in range(3)]
-    xr.Model(scorers[0]).save(path)
+    scorers = [er.models.Linear(np.array([1.0, 2.0, 3.0]) * (k + 1), NAMES) for k in range(3)]
+    er.Model(scorers[0]).save(path)
     seen, answered, stop = [], threading.Semaphore(0), threading.Event()
     with service(path, "--watch", "0.02") as (client, process):
 
@@ -445,7 +445,7 @@ def test_a_model_replaced_while_requests_run(tmp_path):
             thread.start()
         for number, scorer in enumerate(scorers):
             if number:
-                xr.Model(scorer).save(path, force=True)
+                er.Model(scorer).save(path, force=True)
             while not seen or seen[-1][1]["scores"] != predicted(scorer, rows):
                 assert answered.acquire(timeout=HANGS)
         stop.set()
@@ -466,7 +466,7 @@ def test_a_model_replaced_while_requests_run(tmp_path):
         assert told["version"] == before["version"] == client.rank({"features": rows})[1]["version"]
         path.unlink()
         wait_for(lambda: "does not exist" in client.ask("GET", "/models/m")[1]["problem"])
-        xr.Model(scorers[0]).save(path)
+        er.Model(scorers[0]).save(path)
         wait_for(lambda: client.rank({"features": rows})[1]["scores"] == predicted(scorers[0], rows))
         assert client.ask("GET", "/models/m")[1]["problem"] is None
         process.terminate()
@@ -475,7 +475,7 @@ def test_a_model_replaced_while_requests_run(tmp_path):
 
 def test_a_model_that_cannot_score_does_not_take_the_place(tmp_path):
     path = tmp_path / "m.json"
-    xr.Model(LINEAR).save(path)
+    er.Model(LINEAR).save(path)
     models = Models.read({"m": path})
     old = models.served["m"]
     models.refresh()
@@ -484,7 +484,7 @@ def test_a_model_that_cannot_score_does_not_take_the_place(tmp_path):
     models.refresh()
     assert models.served["m"].model is old.model
     assert "m.json is not a model" in models.served["m"].problem
-    xr.Model(xr.Linear(np.ones(2))).save(path, force=True)
+    er.Model(er.models.Linear(np.ones(2))).save(path, force=True)
     models.refresh()
     assert models.served["m"].model.scorer.n_features == 2
     assert models.served["m"].problem is None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-import exactrank as xr
+import exactrank as er
 
 pytest.importorskip("orjson", reason="the extra serve is not installed")
 uvicorn = pytest.importorskip("uvicorn", reason="the extra serve is not installed")
@@ -28,7 +28,7 @@ UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Setting
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("served") / "m.json"
-    xr.Model(xr.Linear([1.0, 2.0, 3.0])).save(path)
+    er.Model(er.models.Linear([1.0, 2.0, 3.0])).save(path)
     return path
 
 

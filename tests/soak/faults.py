@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from distributed import Client, LocalCluster
 
-import exactrank as xr
+import exactrank as er
 from exactrank.backends.dask import DaskBackend
 from exactrank.data.shards import Shards, read_shards
 from exactrank.data.synthetic import CubicPolynomial
@@ -31,12 +31,12 @@ ROOT = Path(__file__).parents[2]
 QUERIES = 1500
 HANG = 600  #: seconds after which a round hangs
 RANKERS: dict[str, Callable[..., Any]] = {
-    "LambdaMART": partial(xr.LambdaMART, trees=30, bags=0, threads=1),
-    "MART": partial(xr.MART, trees=30, bags=0, threads=1),
-    "DirectRankTrees": partial(xr.DirectRankTrees, trees=12, threads=1),
-    "DirectRank": partial(xr.DirectRank, bags=0, max_iter=1, restarts=2, start="random", threads=1),
-    "LambdaRank": partial(xr.LambdaRank, learning_rate=0.1, batch_size=QUERIES, max_iter=12, start="random", threads=1),
-    "AdaRank": partial(xr.AdaRank, "AP", max_iter=6, threads=1),
+    "LambdaMART": partial(er.LambdaMART, trees=30, bags=0, threads=1),
+    "MART": partial(er.MART, trees=30, bags=0, threads=1),
+    "DirectRankTrees": partial(er.DirectRankTrees, trees=12, threads=1),
+    "DirectRank": partial(er.DirectRank, bags=0, max_iter=1, restarts=2, start="random", threads=1),
+    "LambdaRank": partial(er.LambdaRank, learning_rate=0.1, batch_size=QUERIES, max_iter=12, start="random", threads=1),
+    "AdaRank": partial(er.AdaRank, "AP", max_iter=6, threads=1),
 }
 #: What the command line trains.
 METHODS = (
@@ -52,7 +52,7 @@ class Bench:
     """Data, and models that were trained without faults."""
 
     folder: Path
-    data: xr.RankingData
+    data: er.RankingData
     _whole: dict[str, tuple[bytes, int]] = field(default_factory=dict)
 
     @classmethod
@@ -154,7 +154,7 @@ def a_lost_scheduler(rng: np.random.Generator, bench: Bench) -> str:
             try:
                 RANKERS[name](backend=DaskBackend(client, silence=4.0)).fit(bench.shards, checkpoint=keep)
                 told = f"{told}, too late to be noticed"
-            except xr.EngineError as error:
+            except er.errors.EngineError as error:
                 if "go on from the checkpoint" not in str(error):
                     raise
             finally:
@@ -177,13 +177,13 @@ def a_vanished_file(rng: np.random.Generator, bench: Bench) -> str:
             if len(kept) == moment:
                 path.unlink()
                 if kind == "changed":
-                    xr.write(bench.data.take_queries(np.arange(9)), path)
+                    er.write(bench.data.take_queries(np.arange(9)), path)
                 os.kill(pids[int(rng.integers(2))], signal.SIGKILL)
 
         try:
             RANKERS[name](backend=DaskBackend(client, silence=4.0)).fit(read_shards(own), checkpoint=keep)
             told += ", which nobody needed again"
-        except xr.DataError as error:
+        except er.errors.DataError as error:
             if str(path) not in str(error):
                 raise
     shutil.copy(bench.folder / "shards" / path.name, path)
@@ -213,7 +213,7 @@ def a_killed_command(rng: np.random.Generator, bench: Bench) -> str:
             raise AssertionError(f"{method}: resuming ended with {process.returncode}: {said.decode()}")
         break
     told = f"{method}: {'with two workers ' if workers else ''}killed {kills} times"
-    ours, theirs = (xr.load(path).predict(bench.data).tobytes() for path in (folder / "killed.json", whole))
+    ours, theirs = (er.load(path).predict(bench.data).tobytes() for path in (folder / "killed.json", whole))
     if ours != theirs:
         raise AssertionError(f"{told}: another model")
     return told

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.files import whole_file
 
 
@@ -25,7 +25,7 @@ def test_a_failure_keeps_the_old_file(tmp_path):
 def test_existing_files_are_refused_without_force(tmp_path):
     path = tmp_path / "out.bin"
     path.write_bytes(b"old")
-    with pytest.raises(xr.OutputExistsError, match=r"out\.bin already exists.*--force"), whole_file(path):
+    with pytest.raises(er.errors.OutputExistsError, match=r"out\.bin already exists.*--force"), whole_file(path):
         pytest.fail("the block must not run")
     with whole_file(path, force=True) as file:
         file.write(b"new")
@@ -44,7 +44,7 @@ def test_outputs_follow_the_umask(tmp_path):
 
 def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path):
     path = tmp_path / "out.bin"
-    with pytest.raises(xr.OutputExistsError), whole_file(path) as file:
+    with pytest.raises(er.errors.OutputExistsError), whole_file(path) as file:
         file.write(b"mine")
         path.write_bytes(b"theirs")
     assert path.read_bytes() == b"theirs"

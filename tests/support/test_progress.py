@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.progress_bars import Advance, heard, in_words, times
 from exactrank.learning.training.progress import Progress, line_of
 
@@ -22,13 +22,13 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 WORK = """
 import numpy as np, exactrank as xr
 rng = np.random.default_rng(0)
-data = xr.RankingData.from_arrays(rng.normal(size=(160, 3)), rng.integers(0, 3, 160), group=[8] * 20, feature_names=["a", "b", "c"])
+data = er.RankingData.from_arrays(rng.normal(size=(160, 3)), rng.integers(0, 3, 160), group=[8] * 20, feature_names=["a", "b", "c"])
 """
 CALLS = {
-    "fit": "xr.LambdaMART(trees=40, bags=0).fit(data, progress={})",
-    "tune": "xr.tune('ridge', data, trials=2, folds=2, progress={})",
-    "compare": "xr.compare(data, ['ridge'], folds=3, progress={})",
-    "fuse": "xr.fuse(data, folds=2, bootstrap=5, cells=100, progress={})",
+    "fit": "er.LambdaMART(trees=40, bags=0).fit(data, progress={})",
+    "tune": "er.tune('ridge', data, trials=2, folds=2, progress={})",
+    "compare": "er.compare(data, ['ridge'], folds=3, progress={})",
+    "fuse": "er.fuse(data, folds=2, bootstrap=5, cells=100, progress={})",
 }
 
 
@@ -86,15 +86,15 @@ def test_a_function_hears_of_every_step(name):
 
 
 def test_anything_else_is_refused():
-    with pytest.raises(xr.SettingError, match="progress='yes' is not True, False or a function"):
-        xr.Ridge().fit(data_of(12), progress="yes")
+    with pytest.raises(er.errors.SettingError, match="progress='yes' is not True, False or a function"):
+        er.Ridge().fit(data_of(12), progress="yes")
     with heard(None, "", lambda step: step) as nobody:
         assert nobody is None
 
 
 def data_of(queries):
     rng = np.random.default_rng(0)
-    return xr.RankingData.from_arrays(rng.normal(size=(queries * 8, 3)), rng.integers(0, 3, queries * 8), group=[8] * queries)
+    return er.RankingData.from_arrays(rng.normal(size=(queries * 8, 3)), rng.integers(0, 3, queries * 8), group=[8] * queries)
 
 
 def interrupt(step):
@@ -103,18 +103,18 @@ def interrupt(step):
 
 def test_what_ctrl_c_ends_warns():
     data = data_of(30)
-    with pytest.warns(xr.InterruptedWarning, match="training was interrupted; the best model so far is kept"):
-        xr.LambdaMART(trees=30, bags=0).fit(data, progress=lambda progress: interrupt(progress) if progress.step == 3 else None)
-    with pytest.warns(xr.InterruptedWarning, match=r"tuning was interrupted; the best of \d+ trials is taken"):
-        found = xr.tune("ridge", data_of(12), valid=data, trials=200, progress=lambda each: interrupt(each) if each.done else None)
+    with pytest.warns(er.errors.InterruptedWarning, match="training was interrupted; the best model so far is kept"):
+        er.LambdaMART(trees=30, bags=0).fit(data, progress=lambda progress: interrupt(progress) if progress.step == 3 else None)
+    with pytest.warns(er.errors.InterruptedWarning, match=r"tuning was interrupted; the best of \d+ trials is taken"):
+        found = er.tune("ridge", data_of(12), valid=data, trials=200, progress=lambda each: interrupt(each) if each.done else None)
     assert not found.complete
-    with pytest.warns(xr.InterruptedWarning, match="the comparison was interrupted; it holds what was finished"):
-        compared = xr.compare(
+    with pytest.warns(er.errors.InterruptedWarning, match="the comparison was interrupted; it holds what was finished"):
+        compared = er.compare(
             data, ["ridge"], folds=10, workers=1, progress=lambda advance: interrupt(advance) if advance.done >= 2 else None
         )
     assert not compared.complete
     with pytest.raises(KeyboardInterrupt):
-        xr.fuse(data, progress=interrupt)
+        er.fuse(data, progress=interrupt)
 
 
 def test_times_cannot_be_misread():
@@ -131,7 +131,7 @@ def test_a_notebook_shows_the_line_below_its_cell():
     watch = "from IPython.display import DisplayHandle as H\nlines = []\nH.update = lambda self, html: lines.append(html.data)\n"
     cells = [watch + WORK + CALLS["fit"].format(True) + ";", "print(sum('elapsed' in line for line in lines) > 0, repr(lines[-1]))"]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    path = os.pathsep.join([str(Path(xr.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(Path(er.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     nbclient.NotebookClient(book, kernel_name="python3").execute(env=os.environ | {"PYTHONPATH": path})
     assert [output.output_type for output in book.cells[0].outputs] == ["display_data"]  # and no warning of rich
     assert book.cells[1].outputs[0].text == "True ''\n"

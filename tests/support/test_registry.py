@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.registry import Registry
 from exactrank.cli import app
 from exactrank.compare.contenders import find_contender
@@ -54,7 +54,7 @@ def install(tmp_path, monkeypatch):
     """Install a package with these lines of entry points by group, and a module of its own."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(xr.Measure.registry, "own", dict(xr.Measure.registry.own))
+    monkeypatch.setattr(er.Measure.registry, "own", dict(er.Measure.registry.own))
 
     def installed(package, points, source=MODULE):
         module = f"{package}_module"
@@ -76,19 +76,19 @@ def exactrank(*words):
 def test_each_kind_is_found_by_its_name_like_ours(install):
     assert "far-ridge" not in RANKERS
     path = install("elsewhere", GOOD)
-    data = xr.RankingData.from_arrays(np.eye(4), [0, 1, 0, 2], qid=[1, 1, 2, 2])
+    data = er.RankingData.from_arrays(np.eye(4), [0, 1, 0, 2], qid=[1, 1, 2, 2])
     assert list(RANKERS) == [*RANKERS.own, "far-ridge"]
     assert find_contender("far-ridge").kind is RANKERS["far-ridge"]
     assert find_contender("far").about == "from elsewhere"
     assert "FarRBP" in known_measures()
-    with pytest.raises(xr.MeasureError, match="did you mean FarRBP"):
-        xr.parse_measure("FarRPB")
-    ours, theirs = xr.parse_measure("RBP(p=0.5)"), xr.parse_measure("farrbp(p=0.5)")
-    assert xr.parse_measure("FarAway") == theirs
-    assert [*xr.evaluate(ours, data, [1.0, 2, 3, 4]).means.values()] == [*xr.evaluate(theirs, data, [1.0, 2, 3, 4]).means.values()]
-    xr.write(data, path / "data.far")
+    with pytest.raises(er.errors.MeasureError, match="did you mean FarRBP"):
+        er.parse_measure("FarRPB")
+    ours, theirs = er.parse_measure("RBP(p=0.5)"), er.parse_measure("farrbp(p=0.5)")
+    assert er.parse_measure("FarAway") == theirs
+    assert [*er.evaluate(ours, data, [1.0, 2, 3, 4]).means.values()] == [*er.evaluate(theirs, data, [1.0, 2, 3, 4]).means.values()]
+    er.write(data, path / "data.far")
     assert type(FORMATS["far"]()).__name__ == "FarText"
-    assert np.array_equal(xr.read(path / "data.far").y, data.y)
+    assert np.array_equal(er.read(path / "data.far").y, data.y)
     assert known_measures().count("FarRBP") == 1  # also once it is imported
 
 
@@ -109,17 +109,17 @@ def test_commands_train_compare_and_list_them(install):
         ({"rankers": "odd = elsewhere_module:X"}, "raise NameError('odd')", lambda: RANKERS["odd"], "NameError: odd"),
         ({"rankers": "odd = elsewhere_module:X"}, "import sys; sys.exit(3)", lambda: find_contender("odd"), "SystemExit: 3"),
         ({"rankers": "odd = elsewhere_module:X"}, "class X: pass", lambda: RANKERS["odd"], "elsewhere_module:X is no ranker"),
-        ({"measures": "odd = elsewhere_module:X"}, "class X: pass", lambda: xr.parse_measure("odd"), "elsewhere_module:X is no measure"),
-        ({"measures": "odd = elsewhere_module:X"}, "", lambda: xr.parse_measure("odd"), "no attribute 'X'"),
+        ({"measures": "odd = elsewhere_module:X"}, "class X: pass", lambda: er.parse_measure("odd"), "elsewhere_module:X is no measure"),
+        ({"measures": "odd = elsewhere_module:X"}, "", lambda: er.parse_measure("odd"), "no attribute 'X'"),
         ({"formats": "odd = elsewhere_module:X"}, "class X: pass", lambda: FORMATS["odd"], "elsewhere_module:X is no format"),
         ({"contenders": "odd = elsewhere_module:X"}, "X = 3", lambda: find_contender("odd"), "elsewhere_module:X is no method"),
     ],
 )
 def test_one_that_is_broken_is_told_with_its_package_where_it_is_asked_for(install, points, source, ask, told):
     install("elsewhere", points, source)
-    with pytest.raises(xr.ExactRankError, match=rf"^odd: .*{told}.*the package elsewhere$"):
+    with pytest.raises(er.errors.ExactRankError, match=rf"^odd: .*{told}.*the package elsewhere$"):
         ask()
-    assert RANKERS["ridge"] is xr.Ridge
+    assert RANKERS["ridge"] is er.Ridge
 
 
 def test_a_broken_ranker_breaks_no_other_command(install):
@@ -135,23 +135,25 @@ def test_a_broken_ranker_breaks_no_other_command(install):
 def test_a_name_that_is_taken_stays_with_its_owner(install):
     install("elsewhere", {"rankers": "ridge = elsewhere_module:FarRidge", "formats": "far = elsewhere_module:FarText"})
     install("zebra", {"formats": "far = zebra_module:FarText"})
-    with pytest.warns(xr.PluginWarning, match="the package elsewhere adds a ranker 'ridge', but exactrank already has that name"):
+    with pytest.warns(er.errors.PluginWarning, match="the package elsewhere adds a ranker 'ridge', but exactrank already has that name"):
         assert list(RANKERS) == list(RANKERS.own)
-    assert RANKERS["ridge"] is xr.Ridge
-    with pytest.warns(xr.PluginWarning, match="the package zebra adds a format 'far', but the package elsewhere already has that name"):
+    assert RANKERS["ridge"] is er.Ridge
+    with pytest.warns(
+        er.errors.PluginWarning, match="the package zebra adds a format 'far', but the package elsewhere already has that name"
+    ):
         assert FORMATS["far"].__module__ == "elsewhere_module"
 
 
 def test_a_measure_cannot_take_the_name_of_another(install):
     source = MODULE.replace("FarRBP", "Bpref").replace('aliases: ClassVar[dict] = {"FarAway": {"p": 0.5}}', "")
     install("elsewhere", {"measures": "other = elsewhere_module:Bpref"}, source)
-    with pytest.raises(xr.DataError, match=r"exactrank.measures.pairwise already has a measure 'Bpref'.*the package elsewhere"):
-        xr.parse_measure("other")
-    assert xr.parse_measure("Bpref") == xr.Bpref()
+    with pytest.raises(er.errors.DataError, match=r"exactrank.measures.pairwise already has a measure 'Bpref'.*the package elsewhere"):
+        er.parse_measure("other")
+    assert er.parse_measure("Bpref") == er.measures.Bpref()
 
 
 def test_what_is_not_there_is_told_with_what_is():
     registry = Registry("colour", {"red": 1, "green": "exactrank.errors:DataError"})
-    assert registry["green"] is xr.DataError
-    with pytest.raises(xr.DataError, match=r"there is no colour 'gren' \(did you mean green\?\); there are red, green"):
+    assert registry["green"] is er.errors.DataError
+    with pytest.raises(er.errors.DataError, match=r"there is no colour 'gren' \(did you mean green\?\); there are red, green"):
         registry["gren"]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.settings import SOME, VALID, Range, Setting, setting
 from exactrank.cli.ranker_options import declared
 from exactrank.errors import SettingError
@@ -24,7 +24,7 @@ from exactrank.rankers.base import Ranker
 #: Settings that keep a fit short.
 SHORT = {"trees": 6, "max_iter": 8, "leaves": 4, "min_documents": 2, "members": "ridge, mart(trees=6)"}
 #: Results do not depend on them; or only where something is random.
-EXEMPT = {"threads", "seed", "engine"}
+EXEMPT = {"threads", "seed", "backend"}
 ALL = [(name, one) for name in RANKERS for one in RANKERS[name].settings]
 
 
@@ -33,7 +33,7 @@ def data_of(seed, queries=24):
     X = rng.normal(size=(queries * 9, 5)).round(1)
     X[:, 4] = rng.integers(0, 6, len(X))  # kinds, of which the odd ones are good
     y = np.clip(np.round(X[:, 0] - X[:, 1] * X[:, 2] + X[:, 4] % 2 + rng.normal(size=len(X))), 0, 3)
-    return xr.RankingData.from_arrays(X.astype(np.float32), y, qid=np.repeat(np.arange(queries), 9), feature_names=list("abcde"))
+    return er.RankingData.from_arrays(X.astype(np.float32), y, qid=np.repeat(np.arange(queries), 9), feature_names=list("abcde"))
 
 
 @cache
@@ -106,7 +106,7 @@ def fitted(ranker, valid, given):
     short = {name: value for name, value in (SHORT | long | one).items() if name in ranker.settings and name not in given}
     try:
         one = ranker(**short, **given).fit(parts()[0], valid=valid)
-    except (SettingError, xr.IncompatibleError) as refused:
+    except (SettingError, er.errors.IncompatibleError) as refused:
         return str(refused), 0
     return one.predict(parts()[0]).tobytes(), one.model_.training["steps"]
 
@@ -168,13 +168,13 @@ def test_the_declaration_is_all_there_is(name):
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (lambda: xr.LambdaMART(n_estimators=5), "has no setting 'n_estimators'; here it is called trees"),
-        (lambda: xr.LambdaMART().set_params(num_leaves=5), "has no setting 'num_leaves'; here it is called leaves"),
-        (lambda: xr.LambdaMART(eta=5), "here it is called learning_rate"),
-        (lambda: xr.DirectRank(max_rounds=5), "here it is called max_iter"),
-        (lambda: xr.Ridge(sede=5), "did you mean seed?"),
-        (lambda: xr.Ridge(unheard=5), "it has measure, "),
-        (lambda: xr.DirectRank(order="cyclc").fit("x"), 'order=\'cyclc\' is not "cyclic", "random" or "greedy"; did you mean "cyclic"?'),
+        (lambda: er.LambdaMART(n_estimators=5), "has no setting 'n_estimators'; here it is called trees"),
+        (lambda: er.LambdaMART().set_params(num_leaves=5), "has no setting 'num_leaves'; here it is called leaves"),
+        (lambda: er.LambdaMART(eta=5), "here it is called learning_rate"),
+        (lambda: er.DirectRank(max_rounds=5), "here it is called max_iter"),
+        (lambda: er.Ridge(sede=5), "did you mean seed?"),
+        (lambda: er.Ridge(unheard=5), "it has measure, "),
+        (lambda: er.DirectRank(order="cyclc").fit("x"), 'order=\'cyclc\' is not "cyclic", "random" or "greedy"; did you mean "cyclic"?'),
     ],
 )
 def test_what_is_said_of_a_mistake(made, said):
@@ -185,16 +185,16 @@ def test_what_is_said_of_a_mistake(made, said):
 
 
 def test_a_subclass_changes_a_default_and_keeps_the_declaration():
-    class Strong(xr.Ridge):
+    class Strong(er.Ridge):
         l2: float = 5.0
 
     assert Strong().l2 == 5.0
-    assert Strong.settings["l2"].above == xr.Ridge.settings["l2"].above == 0
-    assert xr.Ridge().l2 != 5.0
+    assert Strong.settings["l2"].above == er.Ridge.settings["l2"].above == 0
+    assert er.Ridge().l2 != 5.0
 
 
 def test_a_ranker_of_a_user_declares_a_setting_in_a_line():
-    class Doubled(xr.Ridge):
+    class Doubled(er.Ridge):
         times: int = setting(default=2, help="How often.", at_least=1, only={"l2": (0.5,)})
 
     data, _ = parts()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.tables import _LATEX, Marked, Table
 from exactrank._support.text import printable
 from exactrank.cli import app
@@ -47,8 +47,8 @@ def named(tmp_path_factory):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(4 * len(NAMES), len(NAMES))).astype(np.float32), rng.integers(0, 3, 4 * len(NAMES))
     y[::4], y[1::4] = 2, 0
-    xr.write(xr.RankingData.from_arrays(X, y, qid=np.repeat(np.array(NAMES, object), 4), feature_names=NAMES), folder / "data.xr")
-    xr.Model(xr.Linear(rng.normal(size=len(NAMES)), NAMES)).save(folder / "model.json")
+    er.write(er.RankingData.from_arrays(X, y, qid=np.repeat(np.array(NAMES, object), 4), feature_names=NAMES), folder / "data.xr")
+    er.Model(er.models.Linear(rng.normal(size=len(NAMES)), NAMES)).save(folder / "model.json")
     return folder / "data.xr", folder / "model.json"
 
 
@@ -70,9 +70,9 @@ def test_features_and_their_pictures(named, tmp_path):
     rows_with(called("probe", "optimality", model, data, "-m", "nDCG", "--top", 99), NAMES)
     rows_with(called("probe", "importance", model, data, "-m", "nDCG", "--top", 99, "--repeats", 1), NAMES)
     few = ("$x_1", "_\\frac$", "$\\bad{$", "x" * 10_000, "\x1b[2J\n", "שלום")
-    made = xr.read(data)
-    xr.write(xr.RankingData.from_arrays(made.X[:, :6], made.y, group=[len(made.y)], feature_names=few), tmp_path / "few.xr")
-    xr.Model(xr.Linear(np.arange(1.0, 7.0), few)).save(tmp_path / "few.json")
+    made = er.read(data)
+    er.write(er.RankingData.from_arrays(made.X[:, :6], made.y, group=[len(made.y)], feature_names=few), tmp_path / "few.xr")
+    er.Model(er.models.Linear(np.arange(1.0, 7.0), few)).save(tmp_path / "few.json")
     for command in ("optimality", "importance", "smoothness"):
         picture = tmp_path / f"{command}.svg"
         called("probe", command, tmp_path / "few.json", tmp_path / "few.xr", "-m", "nDCG", "--plot", picture)
@@ -81,8 +81,8 @@ def test_features_and_their_pictures(named, tmp_path):
 
 @pytest.mark.parametrize("pair", [("bm25[title]", "bm25[body]"), ("[/b]", "$x_1^2$"), ("\x1b[2J", "_" * 9000), ("{x}", "\udcff")])
 def test_systems(named, pair, tmp_path):
-    made = xr.read(named[0])
-    xr.write(xr.RankingData.from_arrays(made.X[:, :2], made.y, group=[len(made.y)], feature_names=pair), tmp_path / "two.xr")
+    made = er.read(named[0])
+    er.write(er.RankingData.from_arrays(made.X[:, :2], made.y, group=[len(made.y)], feature_names=pair), tmp_path / "two.xr")
     systems = [word for name in pair for word in ("--system", name)]
     shown = called("fuse", tmp_path / "two.xr", "--folds", 0, "--bootstrap", 0, *systems, "--plot", tmp_path / "two.png")
     rows_with(shown.partition("comparison")[0], pair)

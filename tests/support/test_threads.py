@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.threads import Pool
 from tests.events import HANGS
 
@@ -64,11 +64,11 @@ def test_what_has_not_begun_can_be_cancelled():
         second.result()
 
 
-@pytest.mark.parametrize("ranker", [xr.Ridge(), xr.DirectRank(max_iter=1, bags=0)], ids=lambda ranker: type(ranker).__name__)
+@pytest.mark.parametrize("ranker", [er.Ridge(), er.DirectRank(max_iter=1, bags=0)], ids=lambda ranker: type(ranker).__name__)
 def test_the_model_does_not_depend_on_the_threads_of_blas(ranker):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(8000, 100)).astype(np.float32)  # smaller products have one thread anyway
-    data = xr.RankingData.from_arrays(X, (X[:, :3].sum(1) + rng.normal(size=8000) > 1).astype(int), group=[20] * 400)
+    data = er.RankingData.from_arrays(X, (X[:, :3].sum(1) + rng.normal(size=8000) > 1).astype(int), group=[20] * 400)
     found = []
     for count in (1, 2):
         with threadpool_limits(count, user_api="blas"):

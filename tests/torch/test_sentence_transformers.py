@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import exactrank as xr
+import exactrank as er
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'exactrank[torch]'")
 datasets = pytest.importorskip("datasets", reason="needs datasets, of sentence-transformers[train]")
@@ -91,7 +91,7 @@ def gradients(model, value):
 def test_training_raises_the_measure(measure, model, tmp_path):
     rows, others = lists(64, seed=1), lists(64, seed=2)
     before = measured(model, others, measure)
-    loss = xt.CrossEncoderLoss(model, xr.Lambdas(xr.parse_measure(measure)), mini_batch_size=0)
+    loss = xt.CrossEncoderLoss(model, er.losses.Lambdas(er.parse_measure(measure)), mini_batch_size=0)
     arguments = CrossEncoderTrainingArguments(
         output_dir=str(tmp_path), num_train_epochs=4, per_device_train_batch_size=8, learning_rate=1e-2, report_to="none", use_cpu=True,
         logging_steps=8, disable_tqdm=True, eval_strategy="epoch",
@@ -119,10 +119,10 @@ def test_the_loss_is_that_of_the_scores(model):
     scores = torch.tensor(
         model.predict([(q, d) for q, listed in zip(*inputs, strict=True) for d in listed], activation_fn=torch.nn.Identity())
     )
-    data = xr.RankingData.from_arrays(None, torch.cat(labels).numpy(), group=[len(row["docs"]) for row in rows])
+    data = er.RankingData.from_arrays(None, torch.cat(labels).numpy(), group=[len(row["docs"]) for row in rows])
     for size in (None, 3, 0, -1):
-        value = xt.CrossEncoderLoss(model, xr.Lambdas(xr.AP()), mini_batch_size=size)(inputs, labels)
-        assert value.item() == pytest.approx(-xr.evaluate("AP", data, scores.numpy())["AP"].mean, abs=1e-6)
+        value = xt.CrossEncoderLoss(model, er.losses.Lambdas(er.measures.AP()), mini_batch_size=size)(inputs, labels)
+        assert value.item() == pytest.approx(-er.evaluate("AP", data, scores.numpy())["AP"].mean, abs=1e-6)
 
 
 class OfVersion5(torch.nn.Module):
@@ -144,11 +144,11 @@ class OfVersion5(torch.nn.Module):
 
 def test_models_of_older_versions_give_the_same_gradient(model):
     inputs, labels = batch(lists(5, seed=4))
-    objective, older = xr.Lambdas(xr.NDCG(k=3)), OfVersion5(model)
+    objective, older = er.losses.Lambdas(er.measures.NDCG(k=3)), OfVersion5(model)
     ours = gradients(model, xt.CrossEncoderLoss(model, objective)(inputs, labels))
     theirs = gradients(model, xt.CrossEncoderLoss(older, objective)(inputs, labels))
     assert torch.allclose(ours, theirs, rtol=0, atol=1e-7)
-    with pytest.raises(xr.IncompatibleError, match="need sentence-transformers 6"):
+    with pytest.raises(er.errors.IncompatibleError, match="need sentence-transformers 6"):
         xt.CrossEncoderLoss(older, objective)(inputs, labels, prompt="Rank: ")
 
 
@@ -188,7 +188,9 @@ def test_lambdas_of_ndcg_are_those_of_their_lambdarank(scored):
     scores, labels, inputs, lengths = scored
     theirs = losses.LambdaLoss(Fixed(scores), losses.LambdaRankScheme(), reduction_log="natural", mini_batch_size=len(scores))
     (expected,) = torch.autograd.grad(theirs(inputs, labels), scores)
-    (found,) = torch.autograd.grad(xt.RankingLoss(xr.Lambdas(xr.NDCG()), "sum")(scores, torch.cat(labels), lengths=lengths), scores)
+    (found,) = torch.autograd.grad(
+        xt.RankingLoss(er.losses.Lambdas(er.measures.NDCG()), "sum")(scores, torch.cat(labels), lengths=lengths), scores
+    )
     assert torch.allclose(found / pairs_of_different_grades(labels), expected, rtol=0, atol=2e-8)
 
 
@@ -197,7 +199,7 @@ def test_weights_make_their_loss_that_of_any_measure(measure, scored):
     scores, labels, inputs, lengths = scored
     theirs = losses.LambdaLoss(Fixed(scores), xt.Weights(measure), reduction_log="natural", mini_batch_size=len(scores))
     (expected,) = torch.autograd.grad(theirs(inputs, labels), scores)
-    ours = xt.RankingLoss(xr.Lambdas(xr.parse_measure(measure)), "sum")
+    ours = xt.RankingLoss(er.losses.Lambdas(er.parse_measure(measure)), "sum")
     (found,) = torch.autograd.grad(ours(scores, torch.cat(labels), lengths=lengths), scores)
     assert found.abs().max() > 0.01
     assert torch.allclose(found / pairs_of_different_grades(labels), expected, rtol=0, atol=1e-7)
@@ -208,7 +210,7 @@ def test_ranknet_is_that_of_rax(scored):
     rax = pytest.importorskip("rax", reason="needs Rax")
     scores, labels, _, lengths = scored
     grades, exact = torch.cat(labels), scores.detach().double().requires_grad_()
-    (found,) = torch.autograd.grad(xt.RankingLoss(xr.Lambdas(), "sum")(exact, grades, lengths=lengths), exact)
+    (found,) = torch.autograd.grad(xt.RankingLoss(er.losses.Lambdas(), "sum")(exact, grades, lengths=lengths), exact)
     with jax.enable_x64(True):
         segments = np.repeat(np.arange(len(lengths)), lengths)
         expected = jax.grad(lambda s: rax.pairwise_logistic_loss(s, grades.numpy(), segments=segments, reduce_fn=jax.numpy.sum))(
@@ -221,7 +223,7 @@ def test_a_model_with_its_own_loss_trains_in_the_trainer_of_hugging_face(tmp_pat
     class Scorer(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.score, self.loss = torch.nn.Linear(3, 1), xt.RankingLoss(xr.Lambdas(xr.NDCG(k=10)))
+            self.score, self.loss = torch.nn.Linear(3, 1), xt.RankingLoss(er.losses.Lambdas(er.measures.NDCG(k=10)))
 
         def forward(self, features, labels, mask):
             scores = self.score(features).squeeze(-1)
@@ -254,16 +256,16 @@ def test_a_model_with_its_own_loss_trains_in_the_trainer_of_hugging_face(tmp_pat
     ],
 )
 def test_batches_that_cannot_be_meant_are_refused(inputs, labels, message):
-    loss = xt.CrossEncoderLoss(Fixed(torch.zeros(2, requires_grad=True)), xr.Lambdas())
-    with pytest.raises(xr.DataError, match=message):
+    loss = xt.CrossEncoderLoss(Fixed(torch.zeros(2, requires_grad=True)), er.losses.Lambdas())
+    with pytest.raises(er.errors.DataError, match=message):
         loss(inputs, labels)
 
 
 def test_models_of_several_numbers_are_refused():
-    with pytest.raises(xr.IncompatibleError, match="outputs 3 numbers per pair"):
-        xt.CrossEncoderLoss(SimpleNamespace(num_labels=3), xr.Lambdas())
-    with pytest.raises(xr.IncompatibleError, match="AP is a measure"):
-        xt.CrossEncoderLoss(SimpleNamespace(num_labels=1), xr.AP())
+    with pytest.raises(er.errors.IncompatibleError, match="outputs 3 numbers per pair"):
+        xt.CrossEncoderLoss(SimpleNamespace(num_labels=3), er.losses.Lambdas())
+    with pytest.raises(er.errors.IncompatibleError, match="AP is a measure"):
+        xt.CrossEncoderLoss(SimpleNamespace(num_labels=1), er.measures.AP())
 
 
 def test_exactrank_torch_does_not_import_the_library():

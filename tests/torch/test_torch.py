@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.objectives.on_gpu import knows as on_gpu_knows
 from tests.backends.test_gpu import learnable, ragged
 
@@ -15,28 +15,28 @@ xt = pytest.importorskip("exactrank.torch")
 TensorCache = pytest.importorskip("exactrank.torch.groups").TensorCache
 
 OBJECTIVES = [
-    xr.Lambdas(xr.NDCG(k=10)),
-    xr.Lambdas(xr.AP()),
-    xr.Lambdas(xr.ERR(), link="spring"),
-    xr.Lambdas(),
-    xr.FiniteDifference(xr.NDCG(k=5)),
-    xr.SampledLambdas(xr.NDCG(), samples=3, seed=2),
-    xr.Structured(xr.NDCG(k=5)),
-    xr.PairForces(lambda pairs: pairs.delta * np.exp(-pairs.lead), xr.NDCG()),
-    xr.ListNetLoss(),
-    xr.ListMLELoss(),
-    xr.RankCosineLoss(),
-    xr.ApproxNDCGLoss(xr.NDCG()),
-    xr.SmoothMeasure(xr.NDCG(k=10)),
-    xr.PairHinge(),
+    er.losses.Lambdas(er.measures.NDCG(k=10)),
+    er.losses.Lambdas(er.measures.AP()),
+    er.losses.Lambdas(er.measures.ERR(), link="spring"),
+    er.losses.Lambdas(),
+    er.losses.FiniteDifference(er.measures.NDCG(k=5)),
+    er.losses.SampledLambdas(er.measures.NDCG(), samples=3, seed=2),
+    er.losses.Structured(er.measures.NDCG(k=5)),
+    er.losses.PairForces(lambda pairs: pairs.delta * np.exp(-pairs.lead), er.measures.NDCG()),
+    er.losses.ListNetLoss(),
+    er.losses.ListMLELoss(),
+    er.losses.RankCosineLoss(),
+    er.losses.ApproxNDCGLoss(er.measures.NDCG()),
+    er.losses.SmoothMeasure(er.measures.NDCG(k=10)),
+    er.losses.PairHinge(),
 ]
 CONSERVATIVE = [
-    xr.Lambdas(),
-    xr.Lambdas(link="spring"),
-    xr.ListNetLoss(),
-    xr.ListMLELoss(),
-    xr.ApproxNDCGLoss(xr.NDCG()),
-    xr.SmoothMeasure(xr.NDCG()),
+    er.losses.Lambdas(),
+    er.losses.Lambdas(link="spring"),
+    er.losses.ListNetLoss(),
+    er.losses.ListMLELoss(),
+    er.losses.ApproxNDCGLoss(er.measures.NDCG()),
+    er.losses.SmoothMeasure(er.measures.NDCG()),
 ]
 
 
@@ -52,7 +52,7 @@ def test_the_loss_is_minus_the_objective_and_its_gradient_minus_the_slope(object
         loss = xt.RankingLoss(objective, reduction="sum").eval()
         value = loss(scores, grades, lengths=data.sizes)
         value.backward()
-        ours = xr.slopes(objective, data, scores.detach().numpy())
+        ours = er.losses.slopes(objective, data, scores.detach().numpy())
         assert value.item() == pytest.approx(-ours.values.sum(), abs=1e-12)
         assert np.array_equal(scores.grad.numpy(), -ours.slope)
 
@@ -68,7 +68,7 @@ def test_the_gradient_is_that_of_the_value_where_there_is_a_potential(objective)
 
 def test_documents_may_be_grouped_in_any_way():
     data, scores, grades = tensors(1)
-    loss = xt.RankingLoss(xr.Lambdas(xr.AP()))
+    loss = xt.RankingLoss(er.losses.Lambdas(er.measures.AP()))
     rng = np.random.default_rng(0)
     weight = torch.tensor(rng.random(data.n_queries))
     by_lengths = loss(scores, grades, lengths=data.sizes, query_weight=weight)
@@ -97,28 +97,28 @@ def test_documents_may_be_grouped_in_any_way():
 
 
 def test_weights_and_empty_queries():
-    loss = xt.RankingLoss(xr.Lambdas(xr.NDCG()), reduction="none")
+    loss = xt.RankingLoss(er.losses.Lambdas(er.measures.NDCG()), reduction="none")
     scores = torch.tensor([0.1, 0.2, 0.3, 0.4], requires_grad=True)
     grades = torch.tensor([1, 0, 2, 2])
     values = loss(scores, grades, lengths=[2, 0, 2], query_weight=torch.tensor([2.0, 5.0, 1.0]))
     assert values.tolist() == pytest.approx([-2 / np.log2(3), 0.0, -1.0])
     values.sum().backward()
     assert scores.grad[2:].tolist() == [0.0, 0.0]  # of one grade: nothing to learn, never NaN
-    assert xt.RankingLoss(xr.Lambdas())(scores, torch.zeros(4), lengths=[4]).item() == 0.0
+    assert xt.RankingLoss(er.losses.Lambdas())(scores, torch.zeros(4), lengths=[4]).item() == 0.0
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_half_precision_is_cast_up_inside(dtype):
     data, scores, grades = tensors(2, dtype)
-    loss = xt.RankingLoss(xr.Lambdas(xr.NDCG(k=10)))
+    loss = xt.RankingLoss(er.losses.Lambdas(er.measures.NDCG(k=10)))
     loss(scores, grades, lengths=data.sizes).backward()
-    ours = xr.slopes(xr.Lambdas(xr.NDCG(k=10)), data, scores.detach().double().numpy()).slope / data.n_queries
+    ours = er.losses.slopes(er.losses.Lambdas(er.measures.NDCG(k=10)), data, scores.detach().double().numpy()).slope / data.n_queries
     assert scores.grad.dtype == dtype
     assert torch.allclose(scores.grad.double(), -torch.tensor(ours), atol=2e-2 if dtype != torch.float32 else 1e-7)
 
 
 def test_grades_that_change_or_come_from_inference_mode_are_seen():
-    loss = xt.RankingLoss(xr.Lambdas(xr.NDCG()))
+    loss = xt.RankingLoss(er.losses.Lambdas(er.measures.NDCG()))
     scores, grades = torch.tensor([0.1, 0.2], requires_grad=True), torch.tensor([1.0, 0.0])
     lengths = torch.tensor([2])
     before = loss(scores, grades, lengths=lengths).item()
@@ -131,7 +131,7 @@ def test_grades_that_change_or_come_from_inference_mode_are_seen():
 
 def test_draws_change_from_step_to_step_in_training_alone():
     data, scores, grades = tensors(3)
-    loss = xt.RankingLoss(xr.SampledLambdas(xr.NDCG(), samples=1, noise=3.0))
+    loss = xt.RankingLoss(er.losses.SampledLambdas(er.measures.NDCG(), samples=1, noise=3.0))
     gradients = [torch.autograd.grad(loss(scores, grades, lengths=data.sizes), scores)[0] for _ in range(2)]
     assert not torch.equal(*gradients)
     again = copy.deepcopy(loss).eval()
@@ -141,7 +141,7 @@ def test_draws_change_from_step_to_step_in_training_alone():
 
 def test_compiled_without_a_graph_break():
     data, scores, grades = tensors(0, torch.float32)
-    loss = xt.RankingLoss(xr.Lambdas(xr.NDCG(k=10)))
+    loss = xt.RankingLoss(er.losses.Lambdas(er.measures.NDCG(k=10)))
     qid, lengths = torch.tensor(np.repeat(np.arange(data.n_queries), data.sizes)), torch.tensor(data.sizes)
     for grouping in ({"qid": qid}, {"lengths": lengths}):
         compiled = torch.compile(lambda s, y, grouping=grouping: loss(2 * s, y, **grouping) * 3, fullgraph=True, backend="aot_eager")
@@ -152,7 +152,7 @@ def test_compiled_without_a_graph_break():
 
 def test_the_operator_passes_torchs_own_checks():
     data, scores, grades = tensors(0)
-    loss = xt.RankingLoss(xr.Lambdas())
+    loss = xt.RankingLoss(er.losses.Lambdas())
     number = loss._number
     args = scores, grades, torch.tensor(data.sizes), None, loss.step, "lengths", number, "mean"
     torch.library.opcheck(
@@ -161,10 +161,10 @@ def test_the_operator_passes_torchs_own_checks():
 
 
 def test_a_network_learns_the_measure():
-    data = xr.RankingData.from_arrays(*_learnable(), group=[20] * 40)
+    data = er.RankingData.from_arrays(*_learnable(), group=[20] * 40)
     torch.manual_seed(0)
     model = torch.nn.Linear(5, 1)
-    optimizer, loss = torch.optim.Adam(model.parameters(), 0.05), xt.RankingLoss(xr.Lambdas(xr.NDCG(k=10)))
+    optimizer, loss = torch.optim.Adam(model.parameters(), 0.05), xt.RankingLoss(er.losses.Lambdas(er.measures.NDCG(k=10)))
     X, grades = torch.tensor(data.X), torch.tensor(data.y)
     losses = []
     for _ in range(40):
@@ -178,7 +178,7 @@ def test_a_network_learns_the_measure():
         scores = model(X).view(-1)
     assert (
         xt.evaluate("nDCG@10", scores, grades, lengths=data.sizes)["nDCG@10"]
-        == xr.evaluate("nDCG@10", data, scores.numpy())["nDCG@10"].mean
+        == er.evaluate("nDCG@10", data, scores.numpy())["nDCG@10"].mean
     )
 
 
@@ -195,10 +195,10 @@ def test_measures_over_batches_are_those_of_all_at_once():
     for first, last in ((0, 5), (5, data.n_queries)):
         some = slice(data.indptr[first], data.indptr[last])
         metrics.update(scores[some], grades[some], lengths=data.sizes[first:last])
-    ours = {name: result.mean for name, result in xr.evaluate(names, data, scores.detach().numpy()).items()}
+    ours = {name: result.mean for name, result in er.evaluate(names, data, scores.detach().numpy()).items()}
     assert metrics.compute() == ours
     metrics.reset()
-    with pytest.raises(xr.DataError, match="update with a batch first"):
+    with pytest.raises(er.errors.DataError, match="update with a batch first"):
         metrics.compute()
 
 
@@ -224,20 +224,20 @@ def test_measures_over_batches_are_those_of_all_at_once():
 )
 def test_what_cannot_be_meant_is_refused(change, message):
     given = {"scores": torch.zeros(4, requires_grad=True), "grades": torch.zeros(4), "lengths": [2, 2]} | change
-    with pytest.raises(xr.DataError, match=message):
-        xt.RankingLoss(xr.Lambdas())(given.pop("scores"), given.pop("grades"), **given)
+    with pytest.raises(er.errors.DataError, match=message):
+        xt.RankingLoss(er.losses.Lambdas())(given.pop("scores"), given.pop("grades"), **given)
 
 
 def test_what_has_no_slope_is_named():
-    with pytest.raises(xr.IncompatibleError, match="nDCG@10 is a measure"):
-        xt.RankingLoss(xr.NDCG(k=10))
-    with pytest.raises(xr.SettingError, match="must be one of exactrank's objectives"):
+    with pytest.raises(er.errors.IncompatibleError, match="nDCG@10 is a measure"):
+        xt.RankingLoss(er.measures.NDCG(k=10))
+    with pytest.raises(er.errors.SettingError, match="must be one of exactrank's objectives"):
         xt.RankingLoss("nDCG@10")
-    with pytest.raises(xr.SettingError, match="reduction"):
-        xt.RankingLoss(xr.Lambdas(), reduction="average")
+    with pytest.raises(er.errors.SettingError, match="reduction"):
+        xt.RankingLoss(er.losses.Lambdas(), reduction="average")
     scores = torch.randn(4, requires_grad=True)
-    (gradient,) = torch.autograd.grad(xt.RankingLoss(xr.Lambdas())(scores, torch.arange(4), lengths=[4]), scores, create_graph=True)
-    with pytest.raises(xr.IncompatibleError, match="only first derivatives"):
+    (gradient,) = torch.autograd.grad(xt.RankingLoss(er.losses.Lambdas())(scores, torch.arange(4), lengths=[4]), scores, create_graph=True)
+    with pytest.raises(er.errors.IncompatibleError, match="only first derivatives"):
         gradient.sum().backward()
 
 
@@ -256,7 +256,7 @@ def refilled(kind: str):
 def test_grades_that_were_changed_unnoticed_are_read_anew(kind):
     grades, refill = refilled(kind)
     scores = torch.linspace(0.0, 1.0, len(grades), dtype=torch.float64, requires_grad=True)
-    loss, metrics, lengths = xt.RankingLoss(xr.Lambdas(xr.NDCG())), xt.Metrics("nDCG"), torch.tensor([len(grades)])
+    loss, metrics, lengths = xt.RankingLoss(er.losses.Lambdas(er.measures.NDCG())), xt.Metrics("nDCG"), torch.tensor([len(grades)])
 
     def results(grades):
         value = loss(scores, grades, lengths=lengths)
@@ -266,9 +266,9 @@ def test_grades_that_were_changed_unnoticed_are_read_anew(kind):
 
     before, changed = results(grades), refill()
     after = results(changed)
-    data = xr.RankingData.from_arrays(None, changed.numpy(), group=[len(changed)])
-    slope = xr.slopes(xr.Lambdas(xr.NDCG()), data, scores.detach().numpy())
-    assert after == (-slope.values[0], (-slope.slope).tolist(), xr.evaluate("nDCG", data, scores.detach().numpy()).means["nDCG"])
+    data = er.RankingData.from_arrays(None, changed.numpy(), group=[len(changed)])
+    slope = er.losses.slopes(er.losses.Lambdas(er.measures.NDCG()), data, scores.detach().numpy())
+    assert after == (-slope.values[0], (-slope.slope).tolist(), er.evaluate("nDCG", data, scores.detach().numpy()).means["nDCG"])
     assert after != before
 
 
@@ -276,7 +276,7 @@ def test_lengths_that_were_changed_unnoticed_are_read_anew():
     memory = np.array([2, 4])
     lengths, grades = torch.from_numpy(memory), torch.tensor([3, 1, 0, 2, 0, 1])
     scores = torch.linspace(0.0, 1.0, 6, requires_grad=True)
-    loss = xt.RankingLoss(xr.Lambdas(xr.NDCG()), reduction="none")
+    loss = xt.RankingLoss(er.losses.Lambdas(er.measures.NDCG()), reduction="none")
     before = loss(scores, grades, lengths=lengths).tolist()
     memory[:] = [4, 2]
     after = loss(scores, grades, lengths=lengths).tolist()
@@ -306,7 +306,7 @@ def test_results_are_computed_once_for_the_same_bits():
 def test_a_batch_without_weight_has_no_loss_and_no_gradient():
     scores, grades = torch.tensor([0.1, 0.2, 0.4, 0.3], requires_grad=True), torch.tensor([1, 0, 0, 1])
     for reduction in ("mean", "sum", "none"):
-        loss = xt.RankingLoss(xr.Lambdas(xr.NDCG()), reduction)(scores, grades, lengths=[2, 2], query_weight=torch.zeros(2))
+        loss = xt.RankingLoss(er.losses.Lambdas(er.measures.NDCG()), reduction)(scores, grades, lengths=[2, 2], query_weight=torch.zeros(2))
         (gradient,) = torch.autograd.grad(loss.sum(), scores)
         assert not loss.any()
         assert not gradient.any()
@@ -315,7 +315,7 @@ def test_a_batch_without_weight_has_no_loss_and_no_gradient():
 def test_measures_need_some_weight_over_all_batches():
     metrics, scores, grades = xt.Metrics("nDCG"), torch.tensor([0.1, 0.2]), torch.tensor([1, 0])
     metrics.update(scores, grades, lengths=[2], query_weight=torch.zeros(1))
-    with pytest.raises(xr.DataError, match="query_weight is zero everywhere; at least one must be positive"):
+    with pytest.raises(er.errors.DataError, match="query_weight is zero everywhere; at least one must be positive"):
         metrics.compute()
     metrics.update(scores, grades, lengths=[2], query_weight=torch.ones(1))
     assert metrics.compute() == xt.evaluate("nDCG", scores, grades, lengths=[2])
@@ -364,7 +364,7 @@ def test_kernels_that_are_replayed_give_the_same_bits(objective, dtype):
 
 @on_gpu
 def test_replayed_kernels_follow_grades_that_were_changed_unnoticed():
-    loss, grades = xt.RankingLoss(xr.Lambdas(xr.NDCG())), torch.tensor([3.0, 1.0, 0.0, 2.0], device="cuda")
+    loss, grades = xt.RankingLoss(er.losses.Lambdas(er.measures.NDCG())), torch.tensor([3.0, 1.0, 0.0, 2.0], device="cuda")
     lengths = torch.tensor([4], device="cuda")
     scores = torch.linspace(0.0, 1.0, 4, device="cuda", requires_grad=True)
     for step in range(8):
@@ -377,11 +377,11 @@ def test_replayed_kernels_follow_grades_that_were_changed_unnoticed():
 
 @on_gpu
 def test_a_loss_in_a_graph_of_the_caller_is_refused():
-    loss, grades = xt.RankingLoss(xr.Lambdas()), torch.arange(4, device="cuda")
+    loss, grades = xt.RankingLoss(er.losses.Lambdas()), torch.arange(4, device="cuda")
     scores = torch.zeros(4, device="cuda", requires_grad=True)
     lengths = torch.tensor([4], device="cuda")
     loss(scores, grades, lengths=lengths)
-    with pytest.raises(xr.IncompatibleError, match="cannot be recorded in a CUDA graph"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+    with pytest.raises(er.errors.IncompatibleError, match="cannot be recorded in a CUDA graph"), torch.cuda.graph(torch.cuda.CUDAGraph()):
         loss(scores, grades, lengths=lengths)
 
 
@@ -392,7 +392,7 @@ def test_measures_on_the_gpu_are_those_of_the_processor():
     metrics = xt.Metrics(names)
     for _ in range(2):  # the second time the grades are known
         metrics.update(scores.detach().cuda(), grades.cuda(), lengths=data.sizes)
-    ours = {name: result.mean for name, result in xr.evaluate(names, data, scores.detach().numpy()).items()}
+    ours = {name: result.mean for name, result in er.evaluate(names, data, scores.detach().numpy()).items()}
     assert metrics.compute() == pytest.approx(ours, abs=1e-12)
 
 
@@ -400,18 +400,18 @@ def test_measures_on_the_gpu_are_those_of_the_processor():
 def test_a_network_trains_on_the_gpu():
     data = learnable()
     settings = {"measure": "nDCG@5", "hidden": (8,), "max_iter": 40, "learning_rate": 0.02, "batch_size": 10, "bags": 0, "device": "cuda"}
-    ranker = xr.TorchRanker(**settings).fit(data)
-    assert ranker.score(data) > xr.evaluate("nDCG@5", data, np.zeros(data.n_documents)).means["nDCG@5"] + 0.1
-    np.testing.assert_allclose(xr.TorchRanker(**settings).fit(data).predict(data), ranker.predict(data), rtol=1e-3, atol=1e-3)
+    ranker = er.TorchRanker(**settings).fit(data)
+    assert ranker.score(data) > er.evaluate("nDCG@5", data, np.zeros(data.n_documents)).means["nDCG@5"] + 0.1
+    np.testing.assert_allclose(er.TorchRanker(**settings).fit(data).predict(data), ranker.predict(data), rtol=1e-3, atol=1e-3)
 
 
 @on_gpu
 def test_what_goes_wrong_on_the_gpu_is_said():
     scores, grades = torch.zeros(4, device="cuda", requires_grad=True), torch.zeros(4)
-    with pytest.raises(xr.DataError, match="on cuda:0 and grades on cpu"):
-        xt.RankingLoss(xr.Lambdas())(scores, grades, lengths=[4])
+    with pytest.raises(er.errors.DataError, match="on cuda:0 and grades on cpu"):
+        xt.RankingLoss(er.losses.Lambdas())(scores, grades, lengths=[4])
     spoilt = torch.tensor([0.1, float("nan"), 0.3, 0.4], device="cuda", requires_grad=True)
-    loss = xt.RankingLoss(xr.Lambdas(), reduction="none")(spoilt, torch.arange(4, device="cuda"), lengths=[2, 2])
+    loss = xt.RankingLoss(er.losses.Lambdas(), reduction="none")(spoilt, torch.arange(4, device="cuda"), lengths=[2, 2])
     loss.sum().backward()
     assert torch.isnan(loss).tolist() == [True, False]
     assert torch.isnan(spoilt.grad).tolist() == [True, True, False, False]
@@ -421,7 +421,9 @@ def test_what_goes_wrong_on_the_gpu_is_said():
     pool.set_limit(size=pool.used_bytes() + (1 << 20))
     try:
         wide = torch.zeros(1_000_000, device="cuda", requires_grad=True)
-        with pytest.raises(xr.IncompatibleError, match="too little memory for 1,000,000 documents"):
-            xt.RankingLoss(xr.Lambdas(xr.NDCG(k=10)))(wide, torch.zeros(1_000_000, device="cuda"), lengths=torch.full((1000,), 1000))
+        with pytest.raises(er.errors.IncompatibleError, match="too little memory for 1,000,000 documents"):
+            xt.RankingLoss(er.losses.Lambdas(er.measures.NDCG(k=10)))(
+                wide, torch.zeros(1_000_000, device="cuda"), lengths=torch.full((1000,), 1000)
+            )
     finally:
         pool.set_limit(size=0)

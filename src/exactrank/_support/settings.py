@@ -59,7 +59,7 @@ _KINDS = {bool: "True or False", int: "a whole number", float: "a number", str: 
 class Range:
     """Numbers from ``low`` to ``high``; if both are whole, so are the numbers drawn. ``log`` draws on a logarithmic scale.
 
-    It is what scikit-learn calls a distribution: ``RandomizedSearchCV(xr.LambdaMART(), dict(xr.LambdaMART.space), ...)`` takes it too.
+    It is what scikit-learn calls a distribution: ``RandomizedSearchCV(er.LambdaMART(), dict(er.LambdaMART.space), ...)`` takes it too.
     """
 
     low: float

@@ -149,7 +149,7 @@ def _pages_and_signs(log: Clicks, sessions: list[str], session: Codes, teams: An
     """The page of each row of the log, and +1 if its document was in team a, -1 in team b."""
     columns = teams._columns() if isinstance(teams, Interleaved) else teams
     if not hasattr(columns, "__getitem__") or isinstance(columns, str | bytes):
-        raise wrong_kind("teams", teams, f"what xr.interleave returned, or a frame with the columns {', '.join(KEYS)} and team")
+        raise wrong_kind("teams", teams, f"what er.clicks.interleave returned, or a frame with the columns {', '.join(KEYS)} and team")
     try:
         keys = [array_of(columns[name]).astype(str).tolist() for name in KEYS]
         named = array_of(columns["team"]).astype(str)

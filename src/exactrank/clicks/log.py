@@ -64,7 +64,7 @@ class Cells:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Clicks(Shown):
-    """A click log; build it with [`xr.read_clicks`][exactrank.read_clicks] or `from_arrays`.
+    """A click log; build it with [`er.clicks.read_clicks`][exactrank.clicks.read_clicks] or `from_arrays`.
 
     Row ``i`` shows document ``documents[document[i]]`` for query ``queries[query[i]]`` at ``rank[i]``, from 1. A session is whatever was
     one visit or one page of results; a weight of 2 means two such impressions.
@@ -255,7 +255,7 @@ def _texts(ids: TextColumn | None, codes: Codes | None, rows: slice) -> list[str
 
 def check_clicks(log: object, name: str = "log") -> None:
     """Raise unless the argument ``name`` is a click log."""
-    check_kind(name, log, Clicks, "a click log, from xr.read_clicks")
+    check_kind(name, log, Clicks, "a click log, from er.clicks.read_clicks")
 
 
 def encode_ids(values: npt.NDArray[Any]) -> tuple[TextColumn, Codes]:

@@ -88,7 +88,7 @@ def evaluate(
         baseline: For ``"doubly-robust"``: the relevance of each row by a model, from 0. By default it is a document's clicks over its
             expected looks, with one more look that is clicked as often as others of the query.
         unknown: Documents of these queries that are in the log but not in ``features``: ``"error"``, or ``"drop"`` to leave them out.
-        preset: As in `xr.evaluate`, as are the others.
+        preset: As in `er.evaluate`, as are the others.
         complete: See there.
         seed: See there.
         threads: See there.

@@ -1,4 +1,4 @@
-"""Click logs from files and frames: `xr.read_clicks`.
+"""Click logs from files and frames: `er.clicks.read_clicks`.
 
 A file is read in blocks, of which nothing remains but codes: each block has its ids as an Arrow dictionary, and the dictionaries of
 all blocks become one at the end. So memory is some 20 bytes per row, the different ids, and a block or two.

@@ -1,4 +1,4 @@
-"""Artificial clicks on graded documents, with known propensities: `xr.simulate_clicks`.
+"""Artificial clicks on graded documents, with known propensities: `er.clicks.simulate_clicks`.
 
 A few live rankers are linear models that are right in part: their weights are t + b + o / 2, with t the direction in which features go
 with the grades, b a random one that all share, and o one of each; so raw clicks favour what b favours. In each session one of them ranks

@@ -44,7 +44,7 @@ def to_data(
     grades = relevance(log, propensity, clip)
     data = features_of(features, columns or Columns())
     if data.preferences is not None:
-        raise DataError(f"the features have {len(data.preferences):,} pairs; give pairs to what to_data returns, with xr.with_pairs")
+        raise DataError(f"the features have {len(data.preferences):,} pairs; give pairs to what to_data returns, with er.pairs.with_pairs")
     pair = pairs_of(log, data, unknown)
     rows = np.flatnonzero(pair >= 0)
     if len(rows) == 0:

@@ -1,4 +1,4 @@
-"""Methods compared on the same queries with the same budget: `xr.compare`.
+"""Methods compared on the same queries with the same budget: `er.compare`.
 
 For each data set and each division of its queries (`exactrank.compare.divisions`) every method is tuned on validation
 data, fitted with the settings that did best, and measured on test data, each fit in a process of its own (`race`,

@@ -157,7 +157,7 @@ def given(name: str, folds: Sequence[Fold], scratch: Path) -> DataSet:
     """Divisions as they are given."""
     folds = checked_list(name, folds, "a RankingData, a Fold, or a list of these folds")
     for fold in folds:
-        check_kind(f"one of the folds of {name}", fold, Fold, "what xr.read_folds or xr.read_parts returns")
+        check_kind(f"one of the folds of {name}", fold, Fold, "what er.read_folds or er.data.read_parts returns")
     if not folds:
         raise DataError(f"{name} has no folds; give at least one division into train, valid and test")
     return DataSet(name, tuple(CachedDivision(fold.name, *(_written(getattr(fold, part), scratch) for part in PARTS)) for fold in folds))

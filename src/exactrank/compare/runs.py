@@ -1,6 +1,6 @@
-"""Runs and scores compared as they are, with the statistics and the report of a comparison: `xr.compare_runs`.
+"""Runs and scores compared as they are, with the statistics and the report of a comparison: `er.compare_runs`.
 
-Nothing is fitted: each run is measured as by `xr.evaluate`, on the judged documents and on the others that it retrieved, which
+Nothing is fitted: each run is measured as by `er.evaluate`, on the judged documents and on the others that it retrieved, which
 count as not relevant and keep their ranks, as in trec_eval. So the numbers are those of each run alone.
 """
 
@@ -47,9 +47,9 @@ def compare_runs(
 ) -> Comparison:
     """Compare runs on the same judged queries, with intervals, paired tests and letters of significance.
 
-    ``runs`` maps names to what [`xr.read_run`][exactrank.read_run] gives, paths of runs or of files with one score per line, or scores of
-    the rows of ``data``; a list is named by its paths. ``data`` has the judgments, e.g. ``xr.read("test.qrels")``. ``measures``,
-    ``preset`` and ``complete`` are as in [`xr.evaluate`][exactrank.evaluate], and so are the numbers. The result prints as a table, and
+    ``runs`` maps names to what [`er.read_run`][exactrank.read_run] gives, paths of runs or of files with one score per line, or scores of
+    the rows of ``data``; a list is named by its paths. ``data`` has the judgments, e.g. ``er.read("test.qrels")``. ``measures``,
+    ``preset`` and ``complete`` are as in [`er.evaluate`][exactrank.evaluate], and so are the numbers. The result prints as a table, and
     writes the report.
 
     >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=[1, 1, 2, 2], docid=["a", "b", "a", "b"])

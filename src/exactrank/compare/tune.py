@@ -1,4 +1,4 @@
-"""The settings of one method, chosen by the measure on validation queries: `xr.tune`.
+"""The settings of one method, chosen by the measure on validation queries: `er.tune`.
 
 Trial 0 is the method as it is; the others draw from its space (`exactrank.compare.race`). Validation data is given, or
 the queries are divided into folds, each of which judges models of all others; the value of a trial is then the mean over the folds

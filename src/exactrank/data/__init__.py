@@ -1,1 +1,14 @@
-"""Ranking data: the immutable `RankingData`, and one file per format."""
+"""Ranking data: the immutable `RankingData`, data in several files, folds and pairs, and one file per format in `formats`."""
+
+from typing import TYPE_CHECKING
+
+from exactrank._support.registry import imported_late
+
+if TYPE_CHECKING:
+    from exactrank.data.folds import read_parts as read_parts
+    from exactrank.data.formats.base import Columns as Columns
+    from exactrank.data.shards import Shards as Shards
+
+#: In which module each public name is that does not stand at the top.
+PUBLIC = {"Columns": "formats.base", "Shards": "shards", "read_parts": "folds"}
+__getattr__ = imported_late(__name__, PUBLIC)

@@ -116,9 +116,9 @@ def existing(path: str | os.PathLike[str]) -> Path:
     """``path``, once there is a file that holds something."""
     source = checked_path(path)
     if source.name == MANIFEST or (source / MANIFEST).is_file():
-        raise DataError(f"{source} stands for data in several files; read it with xr.read_shards, or give one of its files")
+        raise DataError(f"{source} stands for data in several files; read it with er.read_shards, or give one of its files")
     if source.is_dir():
-        raise DataError(f"{source} is a folder; give a file, or read a Fold1..Fold5 tree with xr.read_folds")
+        raise DataError(f"{source} is a folder; give a file, or read a Fold1..Fold5 tree with er.read_folds")
     if not source.exists():
         raise nothing_at(source)
     if not source.is_file():

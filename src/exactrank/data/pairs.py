@@ -48,7 +48,7 @@ def with_pairs(data: RankingData, pairs: Any) -> RankingData:
 
 
 def read_pairs(path: str | os.PathLike[str], data: RankingData) -> RankingData:
-    """``data`` with the pairs of a CSV, TSV or Parquet file; the columns are those of [`xr.with_pairs`][exactrank.with_pairs]."""
+    """Return ``data`` with the pairs of a CSV, TSV or Parquet file, in the columns of [`with_pairs`][exactrank.pairs.with_pairs]."""
     check_data(data)
     source = existing(path)
     name = source.with_suffix("") if source.suffix == ".gz" else source

@@ -60,19 +60,19 @@ ARRAYS: dict[str, tuple[type, int]] = {
 
 def check_data(data: object, *others: type, name: str = "data") -> None:
     """Raise unless the argument ``name`` is a `RankingData`, or of one of the ``others`` types."""
-    check_kind(name, data, (RankingData, *others), "a RankingData, from xr.read or RankingData.from_arrays")
+    check_kind(name, data, (RankingData, *others), "a RankingData, from er.read or RankingData.from_arrays")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RankingData(Shown):
-    """Immutable, ragged ranking data; build it with [`xr.read`][exactrank.read], `from_arrays` or `from_frame`.
+    """Immutable, ragged ranking data; build it with [`er.read`][exactrank.read], `from_arrays` or `from_frame`.
 
     ``X`` is float32, may be memory-mapped, and may hold NaN for a missing value; each consumer says how it treats
     those. ``y`` holds any finite grades. ``sample_weight`` has one number per document, ``query_weight`` one per query. A feature's
     value is ``X`` plus ``offset``, in double precision; there are offsets only if float32 cannot hold the values. Features that are
     categories hold codes, and ``levels`` maps their names to the texts that these stand for. ``kept`` holds columns that are no
     features, one number per document, for measures such as ``revenue@10``. ``preferences`` are pairs of documents that a judge has put into
-    an order (`xr.with_pairs`). Arrays are copied unless they are immutable (a file mapped for reading, the arrays of other data).
+    an order (`er.pairs.with_pairs`). Arrays are copied unless they are immutable (a file mapped for reading, the arrays of other data).
     """
 
     X: Matrix

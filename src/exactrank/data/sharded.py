@@ -385,7 +385,7 @@ def check_scorers(data: RankingData | Shards, **scores: object) -> None:
 def check_one_file(data: RankingData | Shards, setting: str) -> None:
     """Raise if ``data`` lies in several files, which a ``setting`` does not know."""
     if isinstance(data, Shards):
-        raise IncompatibleError(f"{setting}: data in several files is searched on processors; leave it out, or xr.read one file")
+        raise IncompatibleError(f"{setting}: data in several files is searched on processors; leave it out, or er.read one file")
 
 
 @dataclass(frozen=True)

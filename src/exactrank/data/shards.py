@@ -51,7 +51,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Shards:
-    """Ranking data in several files, in the order in which they are given; made by [`xr.read_shards`][exactrank.read_shards]."""
+    """Ranking data in several files, in the order in which they are given; made by [`er.read_shards`][exactrank.read_shards]."""
 
     files: tuple[Shard, ...]
     options: ReadOptions = field(default_factory=ReadOptions)
@@ -71,7 +71,7 @@ def read_shards(
 
     ``paths`` is a pattern such as ``"data/part-*.xr"``, the folder or manifest that ``exactrank convert --shards`` wrote, or a list of
     files. Files are caches or of any other format, with the same features and whole queries; URLs such as ``s3://...`` need fsspec.
-    ``keep_missing``, ``n_features`` and ``columns`` are those of [`xr.read`][exactrank.read].
+    ``keep_missing``, ``n_features`` and ``columns`` are those of [`er.read`][exactrank.read].
     """
     listed = [paths] if isinstance(paths, str | os.PathLike) else checked_list("paths", paths, "a pattern, a folder, or a list of files")
     for path in listed:

@@ -48,7 +48,7 @@ class ParetoPoint:
 class ParetoFront(Shown, Pictured):
     """The points of the front, by the first measure from its largest value down, with the weights that reach each.
 
-    [`xr.pareto`][exactrank.pareto] and [`xr.tradeoff`][exactrank.tradeoff] make one.
+    [`er.pareto`][exactrank.pareto] and [`er.tradeoff`][exactrank.tradeoff] make one.
     """
 
     measures: Mapping[str, Measure]  #: two, by their names as given

@@ -1,4 +1,4 @@
-"""Hybrid search: the best weights for a sum of several systems' scores, found exactly (`xr.fuse`).
+"""Hybrid search: the best weights for a sum of several systems' scores, found exactly (`er.fuse`).
 
 A hybrid search ranks documents by a weighted sum of the scores of BM25, a dense retriever, a reranker ...,
 
@@ -64,7 +64,7 @@ def fuse(
 ) -> Fusion:
     """Tune the weights of several systems, one per feature of ``data`` (NaN: not retrieved), for ``measure``.
 
-    ``systems`` names the features to fuse (default: all); of data in several files (`xr.read_shards`) only these are brought to memory.
+    ``systems`` names the features to fuse (default: all); of data in several files (`er.read_shards`) only these are brought to memory.
     ``engine`` names the search engine to tune for, which decides how scores are made comparable, and whose configuration
     `Fusion.configuration` writes: elasticsearch, elasticsearch-rrf, opensearch, opensearch-rrf, vespa, qdrant or weaviate. ``depth`` is
     the maximum number of documents of each system's list (default: all; 100 for an engine).

@@ -41,7 +41,7 @@ SIZE = 10  #: documents of a result, where the measure has no cutoff
 
 @dataclass(frozen=True, repr=False)
 class Fusion(Shown, Pictured):
-    """Tuned weights, and all that is known about them; [`xr.fuse`][exactrank.fuse] makes one, [`xr.load`][exactrank.load] reads one."""
+    """Tuned weights, and all that is known about them; [`er.fuse`][exactrank.fuse] makes one, [`er.load`][exactrank.load] reads one."""
 
     systems: tuple[str, ...]
     weights: tuple[float, ...]  #: one per system; their absolute values add up to 1
@@ -74,8 +74,8 @@ class Fusion(Shown, Pictured):
 
         ``given`` is a pandas, polars or Arrow frame with a row per query and document and a column per system, null where it did not
         retrieve the document; it needs no grades, and is returned with the fused scores, null for a document that is not ranked. Or it
-        maps the systems' names to files of runs or to what [`xr.read_run`][exactrank.read_run] gave, and a run is returned, which
-        [`xr.write_run`][exactrank.write_run] writes.
+        maps the systems' names to files of runs or to what [`er.read_run`][exactrank.read_run] gave, and a run is returned, which
+        [`er.write_run`][exactrank.write_run] writes.
         """
         if not isinstance(given, Mapping):
             return self._applied_to_frame(given, columns or Columns())
@@ -130,7 +130,7 @@ class Fusion(Shown, Pictured):
         return ENGINES[self.engine].write(Settings(self.systems, self.weights, name, k, depth, size, parts or {}))
 
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
-        """Write all of it except the sweep, for [`xr.load`][exactrank.load]; an existing file is replaced only with ``force``."""
+        """Write all of it except the sweep, for [`er.load`][exactrank.load]; an existing file is replaced only with ``force``."""
         content = self.to_bytes()
         with whole_file(path, force=force) as file:
             file.write(content)

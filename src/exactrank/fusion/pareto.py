@@ -86,8 +86,8 @@ def pareto(
 ) -> ParetoFront:
     """The Pareto front of two measures over the weights of systems or of a linear model.
 
-    ``model`` is a linear model (what [`xr.load`][exactrank.load] returns, or a ranker after ``fit``), or names the features of ``data``
-    that are systems to fuse; ``normalise``, ``absent`` and ``nonnegative`` are as in [`xr.fuse`][exactrank.fuse], and for systems
+    ``model`` is a linear model (what [`er.load`][exactrank.load] returns, or a ranker after ``fit``), or names the features of ``data``
+    that are systems to fuse; ``normalise``, ``absent`` and ``nonnegative`` are as in [`er.fuse`][exactrank.fuse], and for systems
     alone. For two systems the front is complete. For more weights it is the front of all lines that were searched, (2), for ``points``
     levels of the second measure.
 

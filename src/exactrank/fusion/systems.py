@@ -25,9 +25,9 @@ Source = str | os.PathLike[str] | RetrievalRun
 
 
 def systems_from_runs(qrels: str | os.PathLike[str], runs: Mapping[str, Source] | Sequence[Source]) -> RankingData:
-    """Judgments and TREC runs as data for [`xr.fuse`][exactrank.fuse]: one feature per run.
+    """Judgments and TREC runs as data for [`er.fuse`][exactrank.fuse]: one feature per run.
 
-    ``runs`` maps names of systems to files or to what [`xr.read_run`][exactrank.read_run] gave; in a list, files are named by their stem
+    ``runs`` maps names of systems to files or to what [`er.read_run`][exactrank.read_run] gave; in a list, files are named by their stem
     and runs by their tag.
     """
     named, judged = named_runs(runs), read_qrels(qrels).by_query
@@ -44,7 +44,7 @@ def systems_without_grades(runs: Mapping[str, Source]) -> RankingData:
 
 
 def systems_from_frame(frame: Any, systems: Sequence[str], columns: Columns | None = None) -> RankingData:
-    """The score columns ``systems`` of a pandas, polars or Arrow frame as data for [`xr.fuse`][exactrank.fuse]; null: not retrieved."""
+    """The score columns ``systems`` of a pandas, polars or Arrow frame as data for [`er.fuse`][exactrank.fuse]; null: not retrieved."""
     return RankingData.from_frame(frame, replace(columns or Columns(), features=distinct(systems)))
 
 

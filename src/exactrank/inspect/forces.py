@@ -1,4 +1,4 @@
-"""Potentials of lambda functions, and their convexity: `xr.forces` (Burges, Ragno & Le 2006, section 4).
+"""Potentials of lambda functions, and their convexity: `er.inspect.forces` (Burges, Ragno & Le 2006, section 4).
 
 A lambda function says how strongly each document of a query is to move up or down, and so defines the slope of a cost C that
 need not exist:
@@ -76,7 +76,7 @@ class QueryForces:
 
 @dataclass(frozen=True, repr=False)
 class Forces(Shown, Pictured):
-    """Test of whether a lambda function has a potential, and a convex one; build it with [`xr.forces`][exactrank.forces]."""
+    """Test of whether a lambda function has a potential, and a convex one; the result of [`forces`][exactrank.inspect.forces]."""
 
     objective: Objective
     exact: bool  #: true if the Jacobian is exact, false if it comes from finite differences
@@ -214,7 +214,7 @@ def forces(
     """
     check_data(data)
     if not hasattr(objective, "on"):
-        raise IncompatibleError(f"{objective!r} is not a lambda function; give e.g. Lambdas(measure=xr.NDCG(k=10))")
+        raise IncompatibleError(f"{objective!r} is not a lambda function; give e.g. Lambdas(measure=er.measures.NDCG(k=10))")
     check_count("queries", queries, 1)
     s = standard_normal(np.random.default_rng(seed), data.n_documents) if scores is None else data.grouped(checked_scores(data, scores))
     if not np.all(np.isfinite(s)):

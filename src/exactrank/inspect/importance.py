@@ -1,4 +1,4 @@
-"""Permutation importance of a model's features: `xr.importance`, by the drop in the measure.
+"""Permutation importance of a model's features: `er.inspect.importance`, by the drop in the measure.
 
 Permute the values of one feature at random among the documents, and see how much the measure drops (Breiman
 2001, section 10; Fisher, Rudin & Dominici 2019). Only differences within a query affect its ranking, so values are exchanged only among
@@ -80,7 +80,7 @@ class FeatureImportance:
 
 @dataclass(frozen=True, repr=False)
 class Importance(Shown, Pictured):
-    """Drop in a measure by each feature of a model; build it with [`xr.importance`][exactrank.importance]."""
+    """Drop in a measure by each feature of a model; build it with [`er.inspect.importance`][exactrank.inspect.importance]."""
 
     measure: Measure
     value: float  #: value of the measure on the data, with the model as it is
@@ -174,7 +174,7 @@ def importance(
 ) -> Importance:
     """Measure how far ``measure`` falls on ``data`` when the values of one feature are exchanged at random within each query.
 
-    ``model`` comes from [`xr.load`][exactrank.load] or is a fitted ranker, of any kind. The measure is by default the
+    ``model`` comes from [`er.load`][exactrank.load] or is a fitted ranker, of any kind. The measure is by default the
     one that it was trained on. Exchanges are drawn ``repeats`` times by ``seed``, and the drops are averaged.
 
     >>> X = [[3.0, 1.0], [2.0, 1.0], [1.0, 5.0], [9.0, 2.0], [4.0, 1.0], [2.0, 3.0]]

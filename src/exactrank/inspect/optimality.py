@@ -1,4 +1,4 @@
-"""Exact test of whether a linear model can be improved by changing a single weight: `xr.optimality`.
+"""Exact test of whether a linear model can be improved by changing a single weight: `er.inspect.optimality`.
 
 With all weights but one fixed, the measure is a step function of that one (Tan, Xia, Guo & Wang 2013, section 2.1),
 
@@ -76,7 +76,7 @@ class WeightOptimality:
 
 @dataclass(frozen=True, repr=False)
 class Optimality(Shown, Pictured):
-    """Test of whether a model is a coordinatewise maximum, with proof; build it with [`xr.optimality`][exactrank.optimality]."""
+    """Test of whether a model is a coordinatewise maximum, with proof; the result of [`optimality`][exactrank.inspect.optimality]."""
 
     measure: Measure
     value: float  #: value of the measure on the data, with the model as it is
@@ -188,7 +188,7 @@ def optimality(
 ) -> Optimality:
     """Prove or refute that no change of a single weight of a linear model raises ``measure`` on ``data``.
 
-    ``model`` comes from [`xr.load`][exactrank.load], wherever it was trained, or is a fitted ranker. The measure is
+    ``model`` comes from [`er.load`][exactrank.load], wherever it was trained, or is a fitted ranker. The measure is
     by default the one that it was trained on.
 
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.4, 0.5]], [0, 2, 1], group=[3], feature_names=["bm25", "dense"])
@@ -201,7 +201,9 @@ def optimality(
     trained = model_of(model)
     linear = trained.scorer
     if not isinstance(linear, Linear):
-        remedy = "give a linear model" + ("; probe smoothness (xr.smoothness) looks at networks" if linear.kind == "network" else "")
+        remedy = "give a linear model" + (
+            "; probe smoothness (er.inspect.smoothness) looks at networks" if linear.kind == "network" else ""
+        )
         raise IncompatibleError(f"a {linear.kind} model has no weight per feature, so there are no step functions; {remedy}")
     parsed = measure_of(trained, measure)
     scores = trained.predict(data, threads)

@@ -19,7 +19,7 @@ def model_of(model_or_ranker: Any) -> Model:
     """Return a model, or the model of a fitted ranker."""
     model = getattr(model_or_ranker, "model_", model_or_ranker)
     if not isinstance(model, Model):
-        raise IncompatibleError(f"a {type(model_or_ranker).__name__} is not a model; give what xr.load returns, or a ranker after fit")
+        raise IncompatibleError(f"a {type(model_or_ranker).__name__} is not a model; give what er.load returns, or a ranker after fit")
     return model
 
 

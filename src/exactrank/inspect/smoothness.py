@@ -1,4 +1,4 @@
-"""Smoothness of a measure as one weight of a model moves: `xr.smoothness` (Yue & Burges 2007, sections 5.3 and 5.4).
+"""Smoothness of a measure as one weight of a model moves: `er.inspect.smoothness` (Yue & Burges 2007, sections 5.3 and 5.4).
 
 For a single query a measure is constant or jumps; over many queries the mean may look smooth. Their figures move one weight of a
 trained network by a percentage of its value and keep the others fixed,
@@ -99,7 +99,7 @@ class WeightCurve:
 
 @dataclass(frozen=True, repr=False)
 class Smoothness(Shown, Pictured):
-    """Curves of a measure as single weights of a model move; build it with [`xr.smoothness`][exactrank.smoothness].
+    """Curves of a measure as single weights of a model move; build it with [`er.inspect.smoothness`][exactrank.inspect.smoothness].
 
     Its picture has a column of Axes per sample: whole curves above, single steps around the model below. ``plot(ax=...)`` draws only the
     whole curves of all queries.

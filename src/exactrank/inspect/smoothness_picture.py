@@ -1,4 +1,4 @@
-"""Picture of `xr.smoothness`, after Figures 2 to 5 of Yue & Burges (2007): a column for each sample of queries.
+"""Picture of `er.inspect.smoothness`, after Figures 2 to 5 of Yue & Burges (2007): a column for each sample of queries.
 
 The rows: whole curves that are known exactly; the single steps around the model; and a network's hidden weights, whose curves
 are sampled.

@@ -61,7 +61,7 @@ class BoundMeasure:
         return np.asarray(values_of([self], scores)[0][0])
 
     def mean(self, scores: PerDocument) -> float:
-        """(1), as [`xr.evaluate`][exactrank.evaluate] has it; a DataError where that is no number."""
+        """(1), as [`er.evaluate`][exactrank.evaluate] has it; a DataError where that is no number."""
         return self.mean_of(self.values(scores))
 
     def mean_of(self, values: PerQuery) -> float:

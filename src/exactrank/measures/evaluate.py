@@ -1,4 +1,4 @@
-"""The value of measures on scored data: `xr.evaluate`."""
+"""The value of measures on scored data: `er.evaluate`."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -137,10 +137,10 @@ def evaluate(
     A score of -inf means that the document was not retrieved: it has no rank, but counts among the documents that could have been
     found. With ``complete=False`` queries without any retrieved document are left out (trec_eval without -c). The mean
     over queries is weighted by ``data.query_weight``; ``preset`` supplies the conventions of another tool. Of data
-    in several files (`xr.read_shards`) ``scores`` is a model, which scores each where it lies; ``backend`` says who does.
+    in several files (`er.read_shards`) ``scores`` is a model, which scores each where it lies; ``backend`` says who does.
 
     With ``clicks`` the grades of ``data`` are not used: the value is estimated from a click log by ``estimator``, and the rest of the
-    settings is that of [`Clicks.evaluate`][exactrank.Clicks.evaluate].
+    settings is that of [`Clicks.evaluate`][exactrank.clicks.Clicks.evaluate].
 
     >>> data = RankingData.from_arrays(None, [0, 2, 1, 0], qid=["a", "a", "a", "b"])
     >>> evaluate(["nDCG@10", "RR"], data, [0.3, 0.2, 0.1, 0.9])
@@ -149,7 +149,7 @@ def evaluate(
     check_data(data, Shards)
     if clicks is not None:
         if isinstance(data, Shards):
-            raise DataError("clicks are joined with the documents of one file; give data from xr.read, not from xr.read_shards")
+            raise DataError("clicks are joined with the documents of one file; give data from er.read, not from er.read_shards")
         about_clicks = {"estimator": estimator or "ips", "clip": clip, "baseline": baseline, "unknown": unknown}
         general = {"preset": preset, "complete": complete, "seed": seed, "threads": threads}
         return clicks.evaluate(measures, data, cast(npt.ArrayLike, scores), propensity, **about_clicks, **general)

@@ -88,7 +88,7 @@ def parse_measure(text: str | Measure, preset: str | None = None) -> Measure:
     if isinstance(text, Measure):
         return text
     if isinstance(text, str) and SUBJECT_TO.search(text):
-        raise MeasureError(f"{text!r} has constraints, which DirectRank and xr.fuse take; give one measure here, without 'subject to'")
+        raise MeasureError(f"{text!r} has constraints, which DirectRank and er.fuse take; give one measure here, without 'subject to'")
     text, preset = _as_trec_eval(text, preset)
     form = _FORM.fullmatch(text) if isinstance(text, str) else None
     if form is None:

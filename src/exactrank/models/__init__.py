@@ -7,11 +7,18 @@ from collections.abc import Mapping
 from reprlib import repr
 from typing import TYPE_CHECKING, Any
 
-from exactrank._support.registry import Registry
+from exactrank._support.registry import Registry, imported_late
 from exactrank.errors import DataError
 
 if TYPE_CHECKING:
-    from exactrank.models.base import Scorer
+    from exactrank.models.architecture import LinearModel as LinearModel, NetworkModel as NetworkModel
+    from exactrank.models.base import Scorer as Scorer
+    from exactrank.models.deep import Deep as Deep
+    from exactrank.models.linear import Linear as Linear
+    from exactrank.models.network import Network as Network
+    from exactrank.models.sum import Sum as Sum
+    from exactrank.models.thresholds import Thresholds as Thresholds
+    from exactrank.models.tree_ensemble import TreeEnsemble as TreeEnsemble
 
 KINDS: "Registry[type[Scorer]]" = Registry("kind of scorer", {
     "deep": "exactrank.models.deep:Deep",
@@ -21,6 +28,13 @@ KINDS: "Registry[type[Scorer]]" = Registry("kind of scorer", {
     "thresholds": "exactrank.models.thresholds:Thresholds",
     "trees": "exactrank.models.tree_ensemble:TreeEnsemble",
 })  # fmt: skip
+
+#: In which module each public name is that does not stand at the top.
+PUBLIC = {
+    "Deep": "deep", "Linear": "linear", "LinearModel": "architecture", "Network": "network", "NetworkModel": "architecture",
+    "Scorer": "base", "Sum": "sum", "Thresholds": "thresholds", "TreeEnsemble": "tree_ensemble",
+}  # fmt: skip
+__getattr__ = imported_late(__name__, PUBLIC)
 
 
 def read_scorer(record: Mapping[str, Any], where: str) -> "Scorer":

@@ -41,9 +41,9 @@ _MISSING = {
 _USE = """## Use
 
 ```python
-import exactrank as xr
+import exactrank as er
 
-model = xr.load("model.json")
+model = er.load("model.json")
 scores = model.predict(data)  # a frame, a matrix or RankingData: a row is a document
 ```
 

@@ -317,7 +317,7 @@ def needs_module(net: Net) -> str:
     name = str(net.of).rpartition(":")[2].rpartition(".")[2]
     return (
         f"the model is a module of your own, {net.of}, and code that a file names is never run;"
-        f" import it yourself and give it: xr.load(path, module={name}), or --module MODULE:{name} of exactrank export and predict"
+        f" import it yourself and give it: er.load(path, module={name}), or --module MODULE:{name} of exactrank export and predict"
     )
 
 

@@ -77,7 +77,7 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model(Shown):
-    """A scorer, and how it was made; [`xr.load`][exactrank.load] reads one from a file."""
+    """A scorer, and how it was made; [`er.load`][exactrank.load] reads one from a file."""
 
     scorer: Scorer
     measure: str | None = None  #: that it was trained on, with all its settings
@@ -95,7 +95,7 @@ class Model(Shown):
         Features are matched by name if both sides have names, in any order; otherwise there must be equally many. A frame may have other
         columns too. Categories are text in a frame; in a matrix they are the codes of the model's levels.
 
-        >>> from exactrank import Linear
+        >>> from exactrank.models import Linear
         >>> model = Model(Linear(np.array([2.0, -1.0]), ("bm25", "length")))
         >>> data = RankingData.from_arrays([[1.0, 3.0]], [0], group=[1], feature_names=["length", "bm25"])
         >>> model.predict(data), model.predict([[3.0, 1.0]])
@@ -184,7 +184,7 @@ class Model(Shown):
         ``X`` is a `RankingData`, a frame with the columns ``query_id`` and ``relevance``, or a frame or a matrix of features beside its
         grades ``y`` and ``qid`` or ``group``.
 
-        >>> from exactrank import Linear
+        >>> from exactrank.models import Linear
         >>> model = Model(Linear(np.array([2.0, -1.0])))
         >>> model.evaluate([[3.0, 1.0], [1.0, 2.0], [4.0, 0.0]], ["nDCG@10", "RR"], y=[0, 0, 1], qid=[1, 1, 1])
         Evaluation(nDCG@10=1.0000, RR=1.0000)

@@ -22,7 +22,7 @@ class PlainTree:
     that fall into a leaf. Nodes that the root does not lead to are left out.
 
     >>> stump = PlainTree(np.array([0, 0, 0]), np.array([0.5, 0, 0]), np.array([1, -1, -1]), np.array([2, -1, -1]), np.array([0, 2.0, 3.0]))
-    >>> from exactrank import TreeEnsemble
+    >>> from exactrank.models import TreeEnsemble
     >>> TreeEnsemble(table_of([stump], n_features=1)).score(np.array([[0.5], [0.75]], np.float32))
     array([2., 3.])
     """

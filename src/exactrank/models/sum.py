@@ -30,9 +30,9 @@ _COMMON = ("n_features", "feature_names", "missing", "fill", "offset", "levels")
 class Sum(Scorer):
     """(1): ``parts``, which read the same features and are not sums, with one of the ``weights`` each.
 
-    ``missing`` says how NaN is treated: ``"keep"`` leaves it to the parts, else as in [`Linear`][exactrank.Linear].
+    ``missing`` says how NaN is treated: ``"keep"`` leaves it to the parts, else as in [`Linear`][exactrank.models.Linear].
 
-    >>> from exactrank import Linear
+    >>> from exactrank.models import Linear
     >>> both = Sum((Linear(np.array([2.0])), Linear(np.array([1.0]))), np.array([0.5, 3.0]))
     >>> both.score(np.array([[1.0], [2.0]], np.float32))
     array([4., 8.])
@@ -106,7 +106,7 @@ def sum_of(scorers: Sequence[Scorer], weights: Sequence[float]) -> Scorer:
 
     Linear models become one linear model, forests one forest, networks one network; kinds that differ, a sum.
 
-    >>> from exactrank import Linear
+    >>> from exactrank.models import Linear
     >>> sum_of([Linear(np.array([1.0, 2.0])), Linear(np.array([3.0, 0.0]))], [0.5, 0.5]).weights
     array([2., 1.])
     """

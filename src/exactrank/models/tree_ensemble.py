@@ -33,8 +33,8 @@ MOST_UNNAMED = 1 << 20  #: features without names that a file may ask for by a n
 class TreeEnsemble(Scorer):
     """(1) of the trees in ``table``; with ``feature_names=()`` features are known by position.
 
-    ``missing`` says how NaN is treated: ``"keep"`` leaves it to the trees, otherwise as in [`Linear`][exactrank.Linear]. ``levels`` maps
-    the name of a feature to the texts that the codes of a category stand for, from 0 on.
+    ``missing`` says how NaN is treated: ``"keep"`` leaves it to the trees, otherwise as in [`Linear`][exactrank.models.Linear]. ``levels``
+    maps the name of a feature to the texts that the codes of a category stand for, from 0 on.
 
     >>> import lightgbm as lgb
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]], np.float32)

@@ -84,7 +84,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     )
     backend: Backend | None = setting(
         default=None,
-        help="Who answers for data in several files (xr.read_shards): by default this process, or a cluster by xr.DaskBackend(client).",
+        help="Who answers for data in several files (er.read_shards): by default this process, or a cluster by er.DaskBackend(client).",
         free=True,
     )
     missing: Missing = setting(default="error", help="How to treat a missing value: as an error, 0, or the feature's mean in training.")
@@ -284,7 +284,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
-        """Write the model to a file that [`xr.load`][exactrank.load] reads."""
+        """Write the model to a file that [`er.load`][exactrank.load] reads."""
         check_is_fitted(self, "model_")
         self.model_.save(path, force)
 

@@ -125,7 +125,7 @@ class Blend(Ranker):
         super().check_shards(data)
         for name, member in self._members().items():
             if not member.takes.shards:
-                raise IncompatibleError(f"Blend: {name} needs its data in one file; leave it out, or xr.read one file")
+                raise IncompatibleError(f"Blend: {name} needs its data in one file; leave it out, or er.read one file")
             member.check_shards(data)
         if self.goal().measure.ties == "docid":
             raise IncompatibleError(f"Blend: {self.measure} ranks ties by document ids, which stay in their files; write nDCG, for example")

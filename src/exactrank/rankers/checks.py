@@ -21,7 +21,7 @@ def checked_goal(ranker: "Ranker") -> Goal:
     if goal.constraints and not ranker.takes.constraints:
         raise IncompatibleError(
             f"{type(ranker).__name__} cannot keep {' and '.join(map(str, goal.constraints))}: it follows a stand-in for the"
-            " measure, not the measure itself; use DirectRank, or tune the weights of several systems with xr.fuse"
+            " measure, not the measure itself; use DirectRank, or tune the weights of several systems with er.fuse"
         )
     return goal
 
@@ -48,7 +48,7 @@ def check_takes(ranker: "Ranker", data: Dataset) -> None:
         counted = "train on PairwiseCorrect, " if takes.pairs == "by measure" else ""
         raise IncompatibleError(
             f"{how} learns from grades alone, and the data has {len(data.preferences):,} pairs; {counted}make grades of them with"
-            " xr.bradley_terry (exactrank pairs --bradley-terry), or use RankNet, LambdaRank, LambdaMART, RankSVM or RankBoost"
+            " er.pairs.bradley_terry (exactrank pairs --bradley-terry), or use RankNet, LambdaRank, LambdaMART, RankSVM or RankBoost"
         )
     if data.levels and not takes.categories:
         raise IncompatibleError(
@@ -65,7 +65,7 @@ def check_takes(ranker: "Ranker", data: Dataset) -> None:
 def check_takes_shards(ranker: "Ranker") -> None:
     """Raise if ``ranker`` does not train on data in several files."""
     if not ranker.takes.shards:
-        raise IncompatibleError(f"{type(ranker).__name__} needs its data in one file; xr.read one, or use {SHARDED}")
+        raise IncompatibleError(f"{type(ranker).__name__} needs its data in one file; er.read one, or use {SHARDED}")
 
 
 def check_shards(ranker: "Ranker", data: Dataset, validated: bool) -> None:

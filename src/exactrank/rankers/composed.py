@@ -97,7 +97,8 @@ class Composition:
 class Composed(Ranker):
     """A ranker composed of a form of scorer, an objective, and an optimizer that maximises it.
 
-    >>> from exactrank import ListNetLoss, RankingData, optimizers
+    >>> from exactrank.losses import ListNetLoss
+    >>> from exactrank import RankingData, optimizers
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.2, 0.0]], [0, 1, 0], group=[3])
     >>> Composed("RR", objective=ListNetLoss(), optimizer=optimizers.LBFGS()).fit(data).score(data)
     1.0
@@ -107,11 +108,11 @@ class Composed(Ranker):
     takes = Takes(pairs="by measure", start=(Linear, Network), shards=True)
 
     scorer: LinearModel | NetworkModel = setting(
-        default=LinearModel(), help="Form of the scorer: xr.LinearModel() or xr.NetworkModel(hidden=10)."
+        default=LinearModel(), help="Form of the scorer: er.models.LinearModel() or er.models.NetworkModel(hidden=10)."
     )
     objective: Objective | Measure | None = setting(
         default=None,
-        help="What is maximised: an objective of scores, e.g. xr.ListNetLoss(), or a measure; by default the measure itself.",
+        help="What is maximised: an objective of scores, e.g. er.losses.ListNetLoss(), or a measure; by default the measure itself.",
     )
     optimizer: AnyOptimizer = setting(default=CoordinateSearch(), help="What maximises it, e.g. optimizers.Adam(learning_rate=0.01).")
     start: Literal["random", "ridge"] = setting(

@@ -60,7 +60,7 @@ def dataset_for(ranker: "Ranker", X: Table, valid: Valid | None, **judgments: np
         ranker.check_effects(data, valid is not None)
         return data
     if isinstance(valid, Shards):
-        raise IncompatibleError("valid is in several files, and the training data is not; read both with xr.read_shards, or xr.read")
+        raise IncompatibleError("valid is in several files, and the training data is not; read both with er.read_shards, or er.read")
     data = judged(X, **judgments)
     ranker.check_effects(data, valid is not None)
     return data

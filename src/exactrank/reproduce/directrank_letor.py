@@ -22,10 +22,18 @@ from functools import cached_property
 
 import numpy as np
 
-from exactrank import SVMMAP, AdaRank, DirectRank, Fold, ListNet, RankBoost, RankSVM, SmoothRank, parse_measure
 from exactrank._support.tables import Cell, Table
 from exactrank.compare.statistics.pairs import winning_numbers
+from exactrank.data.folds import Fold
+from exactrank.measures.parse import parse_measure
+from exactrank.rankers.adarank import AdaRank
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.directrank import DirectRank
+from exactrank.rankers.listnet import ListNet
+from exactrank.rankers.rankboost import RankBoost
+from exactrank.rankers.ranksvm import RankSVM
+from exactrank.rankers.smoothrank import SmoothRank
+from exactrank.rankers.svmmap import SVMMAP
 from exactrank.reproduce.artificial import five_splits
 from exactrank.reproduce.directrank_linear import OURS
 from exactrank.reproduce.experiment import RANKS, OnFolds, Piece, Tell, Values, chosen, judged

@@ -17,10 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from exactrank import AdaRank, CoordinateAscent, DirectRank, Fold, LambdaRank, RankBoost, RankCosine, StructuredRank
 from exactrank._support.arrays import PerQuery
 from exactrank._support.tables import Cell, Table
+from exactrank.data.folds import Fold
+from exactrank.rankers.adarank import AdaRank
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.coordinate_ascent import CoordinateAscent
+from exactrank.rankers.directrank import DirectRank
+from exactrank.rankers.lambdarank import LambdaRank
+from exactrank.rankers.rankboost import RankBoost
+from exactrank.rankers.rankcosine import RankCosine
+from exactrank.rankers.structuredrank import StructuredRank
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.experiment import MICROSOFT, SIZES, YAHOO, AsYahooAndMicrosoft, OnFolds, Piece, Tell, fitted, judged, signed_rank
 from exactrank.reproduce.finding import Curve, Inequality, Panel, curves

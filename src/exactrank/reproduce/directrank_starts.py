@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactrank import DirectRank, RankingData
 from exactrank._support.tables import Table
+from exactrank.data.ranking_data import RankingData
+from exactrank.rankers.directrank import DirectRank
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.directrank_linear import MEASURE
 from exactrank.reproduce.experiment import MICROSOFT, SIZES, YAHOO, AsYahooAndMicrosoft, Piece, Tell, fitted

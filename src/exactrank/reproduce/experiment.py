@@ -12,14 +12,18 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from exactrank import NDCG, Fold, LambdaRank, Measure, RankingData, evaluate, read_folds
 from exactrank._support.arrays import PerQuery
 from exactrank._support.tables import Table
 from exactrank.compare.statistics.paired import counted, signed_ranks, wilcoxon
+from exactrank.data.folds import Fold, read_folds
+from exactrank.data.ranking_data import RankingData
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.learning.training.progress import Listener
+from exactrank.measures import NDCG, Measure
+from exactrank.measures.evaluate import evaluate
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.gradient import GradientRanker
+from exactrank.rankers.lambdarank import LambdaRank
 from exactrank.reproduce.artificial import PermutedPolynomial, Sizes, correlated, three_parts
 from exactrank.reproduce.finding import Finding, Inequality, Panel
 

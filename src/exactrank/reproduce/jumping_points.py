@@ -30,9 +30,14 @@ from itertools import zip_longest
 
 import numpy as np
 
-from exactrank import DataError, RankingData, StepFunction, jumping_points, line_search, parse_measure, profile
 from exactrank._support.numerics import matmul, standard_normal
 from exactrank._support.tables import Cell, Table
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError
+from exactrank.inspect.jumping_points import jumping_points
+from exactrank.learning.objectives.profile import line_search, profile
+from exactrank.learning.objectives.step_function import StepFunction
+from exactrank.measures.parse import parse_measure
 from exactrank.reproduce.artificial import correlated
 from exactrank.reproduce.experiment import Experiment, OnFolds, Piece, Tell
 from exactrank.reproduce.finding import Inequality, Panel, curves

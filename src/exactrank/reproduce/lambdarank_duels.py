@@ -17,10 +17,12 @@ from functools import cached_property
 
 import numpy as np
 
-from exactrank import Fold, LambdaRank, RankNet
 from exactrank._support.tables import Table
+from exactrank.data.folds import Fold
 from exactrank.measures.evaluate import bootstrap_intervals
 from exactrank.rankers.gradient import GradientRanker
+from exactrank.rankers.lambdarank import LambdaRank
+from exactrank.rankers.ranknet import RankNet
 from exactrank.reproduce.artificial import Sizes, correlated, five_splits
 from exactrank.reproduce.experiment import MEASURES, NETS_MEASURES, RANKS, OnFolds, Piece, Tell, Values, WithNets, judged, net
 from exactrank.reproduce.finding import Curve, Inequality, Panel

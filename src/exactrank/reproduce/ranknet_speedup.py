@@ -18,13 +18,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactrank import Lambdas, RankingData, parse_measure
 from exactrank._support.numerics import dot, log
 from exactrank._support.tables import Table
 from exactrank.data.dataset import Part
+from exactrank.data.ranking_data import RankingData
+from exactrank.learning.objectives.lambdas import Lambdas
 from exactrank.learning.objectives.measured import Measured
 from exactrank.learning.objectives.parametric import Numbers, Parametric
 from exactrank.learning.optimizers.base import Theta
+from exactrank.measures.parse import parse_measure
 from exactrank.models.architecture import form_of
 from exactrank.reproduce.experiment import Experiment, Piece, Tell, net
 from exactrank.reproduce.finding import Curve, Inequality, Panel, curves

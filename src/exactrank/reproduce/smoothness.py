@@ -40,10 +40,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from exactrank import LambdaRank, Measure, Smoothness, optimality, smoothness
 from exactrank._support.tables import Cell, Table
-from exactrank.inspect.smoothness import Roughness, WeightCurve
+from exactrank.inspect.optimality import optimality
+from exactrank.inspect.smoothness import Roughness, Smoothness, WeightCurve, smoothness
 from exactrank.learning.objectives.step_function import SAME_VALUE, Floats
+from exactrank.measures import Measure
+from exactrank.rankers.lambdarank import LambdaRank
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.experiment import NETS_NDCG, Piece, Tell, WithNets, net
 from exactrank.reproduce.finding import Inequality, Panel, curves

@@ -29,12 +29,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from exactrank import DataError, Lambdas, LinearModel, RankingData, SPSARank
 from exactrank._support.numerics import log, power
 from exactrank._support.tables import Cell, Table
+from exactrank.data.ranking_data import RankingData
+from exactrank.errors import DataError
+from exactrank.learning.objectives.lambdas import Lambdas
 from exactrank.learning.objectives.parametric import Parametric
 from exactrank.learning.optimizers.approximation import FDSA, SPSA, StochasticApproximation
 from exactrank.learning.optimizers.base import Theta
+from exactrank.models.architecture import LinearModel
+from exactrank.rankers.spsarank import SPSARank
 from exactrank.reproduce.artificial import PermutedPolynomial, Sizes, correlated
 from exactrank.reproduce.experiment import NETS_MEASURES, Experiment, Piece, Tell, Values, WithNets, chosen
 from exactrank.reproduce.finding import Curve, Inequality, Panel, curves

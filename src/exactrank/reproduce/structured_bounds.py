@@ -29,15 +29,20 @@ from typing import Any, get_args
 
 import numpy as np
 
-from exactrank import NDCG, Fold, RankBoost, RankingData, RankSVM, Structured, StructuredRank, evaluate, separate
 from exactrank._support.arrays import PerDocument
 from exactrank._support.numerics import power
 from exactrank._support.tables import Cell, Table
-from exactrank.learning.objectives.structured import Bound
+from exactrank.data.folds import Fold
+from exactrank.data.ranking_data import RankingData
+from exactrank.learning.objectives.structured import Bound, Structured, separate
 from exactrank.learning.optimizers.base import Duality
 from exactrank.learning.training.progress import Progress
+from exactrank.measures import NDCG
+from exactrank.measures.evaluate import evaluate
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.structuredrank import Solver
+from exactrank.rankers.rankboost import RankBoost
+from exactrank.rankers.ranksvm import RankSVM
+from exactrank.rankers.structuredrank import Solver, StructuredRank
 from exactrank.reproduce.artificial import SPLITS, correlated, five_splits
 from exactrank.reproduce.experiment import Experiment, OnFolds, Piece, Tell, Values, fitted, judged, signed_rank
 from exactrank.reproduce.finding import Curve, Inequality, Panel, curves

@@ -20,9 +20,12 @@ from typing import Literal
 
 import numpy as np
 
-from exactrank import Fold, RankSVM, Ridge, StructuredRank
 from exactrank._support.tables import Cell, Table
+from exactrank.data.folds import Fold
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.ranksvm import RankSVM
+from exactrank.rankers.ridge import Ridge
+from exactrank.rankers.structuredrank import StructuredRank
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.experiment import MEASURES, RANKS, OnFolds, Piece, Tell, Values, chosen, fitted, judged, signed_rank
 from exactrank.reproduce.finding import Inequality, Panel, curves

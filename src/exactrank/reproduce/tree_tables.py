@@ -19,9 +19,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from exactrank import MART, DirectRankTrees, Fold, LambdaMART, TreeEnsemble
 from exactrank._support.tables import Cell, Table
+from exactrank.data.folds import Fold
+from exactrank.models.tree_ensemble import TreeEnsemble
 from exactrank.rankers.boosted import BoostedRanker
+from exactrank.rankers.directrank_trees import DirectRankTrees
+from exactrank.rankers.lambdamart import LambdaMART
+from exactrank.rankers.mart import MART
 from exactrank.reproduce.artificial import Sizes
 from exactrank.reproduce.experiment import MICROSOFT, SIZES, YAHOO, AsYahooAndMicrosoft, Piece, Tell, Values, fitted, judged, signed_rank
 from exactrank.reproduce.finding import Inequality, Panel, curves

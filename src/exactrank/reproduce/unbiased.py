@@ -14,9 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from exactrank import DCG, DirectRank, LambdaMART, RankingData, simulate_clicks
 from exactrank._support.tables import Table
+from exactrank.clicks.simulate import simulate_clicks
+from exactrank.data.ranking_data import RankingData
+from exactrank.measures import DCG
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.directrank import DirectRank
+from exactrank.rankers.lambdamart import LambdaMART
 from exactrank.reproduce.experiment import Experiment, Piece, Tell, fitted
 from exactrank.reproduce.finding import Inequality, Panel, curves
 

@@ -61,7 +61,7 @@ class Documents:
 def read_documents(body: bytes, scorer: Scorer, unknown: Unknown = "refuse", max_documents: int = 10_000) -> Documents:
     """Return the documents of ``body`` in the columns of ``scorer``.
 
-    >>> from exactrank import Linear
+    >>> from exactrank.models import Linear
     >>> scorer = Linear(np.array([2.0, 1.0]), ("bm25", "length"))
     >>> read_documents(b'{"documents": [{"length": 1, "bm25": 0.5}]}', scorer).rows
     array([[0.5, 1. ]])

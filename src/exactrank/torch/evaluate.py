@@ -22,7 +22,7 @@ BoundMeasures = tuple[Grouped, Callable[[Tensor], Tensor]]
 def evaluate(
     measures: Measures, scores: Tensor, grades: Tensor, *, query_weight: Tensor | None = None, **grouping: Unpack[Grouping]
 ) -> dict[str, float]:
-    """Return the mean over queries of each measure, equal to that of [`xr.evaluate`][exactrank.evaluate].
+    """Return the mean over queries of each measure, equal to that of [`er.evaluate`][exactrank.evaluate].
 
     Documents are grouped by ``lengths``, ``offsets`` or query ids (``qid``) in any order.
 

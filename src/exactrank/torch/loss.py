@@ -2,11 +2,11 @@
 
     loss = -sum_q w_q value_q / sum_q w_q                                                                       (1)
 
-The gradient is minus the slope that `exactrank.slopes` returns: exact, whether or not there is a function whose slope it is. A batch whose
-weights are all 0 has loss 0 and gradient 0, since other batches of the data may have weights. For `Lambdas` the loss is minus the measure
-itself. Lists have any length, and nothing is padded. Under ``torch.compile`` the loss is one PyTorch operator (``exactrank::ranking``),
-which keeps the model in one graph. Scores on a GPU stay there if the GPU knows the objective (`exactrank.learning.objectives.on_gpu`);
-otherwise they are copied to the processor, and their slopes back.
+The gradient is minus the slope that `exactrank.losses.slopes` returns: exact, whether or not there is a function whose slope it is. A batch
+whose weights are all 0 has loss 0 and gradient 0, since other batches of the data may have weights. For `Lambdas` the loss is minus the
+measure itself. Lists have any length, and nothing is padded. Under ``torch.compile`` the loss is one PyTorch operator
+(``exactrank::ranking``), which keeps the model in one graph. Scores on a GPU stay there if the GPU knows the objective
+(`exactrank.learning.objectives.on_gpu`); otherwise they are copied to the processor, and their slopes back.
 """
 
 import atexit
@@ -37,9 +37,9 @@ _objectives: list[Objective] = []
 class RankingLoss(torch.nn.Module):
     """Minus ``objective``, (1); with ``reduction`` "sum" the sum over queries, with "none" one number per query.
 
-    >>> import exactrank as xr
+    >>> import exactrank as er
     >>> scores = torch.tensor([0.1, 0.5, 0.3, 0.2], requires_grad=True)
-    >>> loss = RankingLoss(xr.Lambdas(xr.AP()))
+    >>> loss = RankingLoss(er.losses.Lambdas(er.measures.AP()))
     >>> loss(scores, torch.tensor([1, 0, 0, 1]), lengths=[2, 2])
     tensor(-0.5000, grad_fn=<_RankingBackward>)
     """
@@ -52,10 +52,12 @@ class RankingLoss(torch.nn.Module):
             raise SettingError(f'reduction={reduction!r} is not one of "mean", "sum", "none"')
         if isinstance(objective, Measure):
             raise IncompatibleError(
-                f"{objective} is a measure, which has no slope: it changes in steps. Give an objective of it, e.g. xr.Lambdas of it"
+                f"{objective} is a measure, which has no slope: it changes in steps. Give an objective of it, e.g. er.losses.Lambdas of it"
             )
         if not isinstance(objective, Objective):
-            raise SettingError(f"objective must be one of exactrank's objectives, e.g. xr.Lambdas(xr.NDCG(k=10)), not {objective!r}")
+            raise SettingError(
+                f"objective must be one of exactrank's objectives, e.g. er.losses.Lambdas(er.measures.NDCG(k=10)), not {objective!r}"
+            )
         self.objective = objective
         self.reduction: Reduction = reduction
         self._number = _register(objective)

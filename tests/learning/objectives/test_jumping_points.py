@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.inspect.jumping_points import jumping_points
 
@@ -22,14 +22,14 @@ def brute_force(s, t, k):
 
 def lines(seed, sizes):
     rng = np.random.default_rng(seed)
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 3, sum(sizes)), group=sizes)
+    data = er.RankingData.from_arrays(None, rng.integers(0, 3, sum(sizes)), group=sizes)
     return data, rng.normal(size=sum(sizes)), rng.normal(size=sum(sizes))
 
 
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 12), min_size=1, max_size=4), st.sampled_from([1, 2, 5, None]))
 def test_equals_brute_force(seed, sizes, k):
     data, s, t = lines(seed, sizes)
-    ours = jumping_points(xr.NDCG(k=k), data, s, t)
+    ours = jumping_points(er.measures.NDCG(k=k), data, s, t)
     theirs = [brute_force(s[a:b], t[a:b], k) for a, b in pairwise(data.indptr)]
     assert ours.dtype == np.int64
     assert ours.tolist() == theirs
@@ -45,7 +45,7 @@ def test_without_a_cutoff_every_crossing_is_one_and_with_one_fewer_are(seed, siz
 
 
 def test_interleaved_queries_and_documents_that_were_not_retrieved():
-    data = xr.RankingData.from_arrays(None, [1, 0, 0, 1, 0], qid=["a", "b", "a", "b", "a"])
+    data = er.RankingData.from_arrays(None, [1, 0, 0, 1, 0], qid=["a", "b", "a", "b", "a"])
     s, t = np.array([0.0, 0.0, 1.0, 0.0, -np.inf]), np.array([1.0, 0.0, 0.0, 0.0, 2.0])
     assert jumping_points("nDCG@2", data, s, t).tolist() == [1, 0]
 

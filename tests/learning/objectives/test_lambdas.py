@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.objectives.lambdas import FiniteDifference, Lambdas
 from exactrank.learning.objectives.own_lambdas import DocumentForces, PairForces
 from exactrank.learning.objectives.score_space import slopes
-
-from .reference import lambdas as reference
-from .strategies import GRADES, MEASURES
+from tests.reference import lambdas as reference
+from tests.strategies import GRADES, MEASURES
 
 LINKS = st.sampled_from(["logistic", "step", "spring"])
 SCORES = st.one_of(st.sampled_from([-1.0, 0.0, 0.5, 1.0]), st.floats(-1e3, 1e3), st.floats(-1e6, 1e6))
@@ -27,7 +26,7 @@ def scored_query(draw, most=12):
 
 
 def one_query(y):
-    return xr.RankingData.from_arrays(None, y, group=[len(y)])
+    return er.RankingData.from_arrays(None, y, group=[len(y)])
 
 
 LIMITS = st.fixed_dictionaries(
@@ -45,7 +44,7 @@ def test_forces_are_those_of_pairs_one_by_one(query, measure, link, margin, limi
     assert ours.curvature == pytest.approx(curvature, abs=1e-11 * size)
     assert ours.slope.sum() == pytest.approx(0, abs=1e-10 * size)
     strict = replace(measure, ties="pessimistic", empty=0 if measure.empty == "skip" else measure.empty)
-    assert ours.values[0] == pytest.approx(xr.evaluate(strict, one_query(y), s).means[str(strict)], abs=1e-12)
+    assert ours.values[0] == pytest.approx(er.evaluate(strict, one_query(y), s).means[str(strict)], abs=1e-12)
 
 
 @given(scored_query(30), st.one_of(st.none(), MEASURES), LINKS, st.sampled_from([0.3, 2.0]), LIMITS)
@@ -81,7 +80,7 @@ EACH_FAMILY = [
 
 @pytest.mark.parametrize("name", EACH_FAMILY)
 def test_every_family_weighs_pairs_by_its_swaps(name):
-    measure, rng = xr.parse_measure(name), np.random.default_rng(0)
+    measure, rng = er.parse_measure(name), np.random.default_rng(0)
     for _ in range(40):
         y, s = rng.integers(-1, 4, 14).astype(float), rng.standard_normal(14)
         force, _, _ = reference.lambdas(y, s, measure.swap_deltas)
@@ -120,7 +119,7 @@ def test_equation_nine_by_hand():
         return N / (1 + math.exp(s[i] - s[j])) * (2 ** y[i] - 2 ** y[j]) * abs(d[i] - d[j])
 
     up = [-force(1, 0) - force(2, 0), force(1, 0) + force(1, 2), force(2, 0) - force(1, 2)]
-    assert slopes(Lambdas(xr.NDCG()), one_query(y), s).slope == pytest.approx(up, rel=1e-14)
+    assert slopes(Lambdas(er.measures.NDCG()), one_query(y), s).slope == pytest.approx(up, rel=1e-14)
 
 
 @given(scored_query(8), MEASURES, st.sampled_from([0.25, 1.5]))
@@ -132,7 +131,7 @@ def test_finite_differences_are_those_of_moved_scores(query, measure, step):
     data = one_query(y)
 
     def value(scores):
-        return float(np.nan_to_num(xr.evaluate(strict, data, scores).means[str(strict)]))
+        return float(np.nan_to_num(er.evaluate(strict, data, scores).means[str(strict)]))
 
     ours = slopes(FiniteDifference(measure, step), data, s)
     assert ours.slope == pytest.approx(reference.finite_difference(y, s, value, step), abs=1e-10)
@@ -142,11 +141,13 @@ def test_finite_differences_are_those_of_moved_scores(query, measure, step):
 def random_data(queries=9, seed=0):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 30, queries)
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 4, sizes.sum()), group=sizes, query_weight=rng.random(queries) + 0.1)
+    data = er.RankingData.from_arrays(None, rng.integers(0, 4, sizes.sum()), group=sizes, query_weight=rng.random(queries) + 0.1)
     return data, rng.standard_normal(sizes.sum())
 
 
-@pytest.mark.parametrize("objective", [Lambdas(), Lambdas(xr.NDCG(k=5)), Lambdas(xr.AP()), FiniteDifference(xr.ERR())])
+@pytest.mark.parametrize(
+    "objective", [Lambdas(), Lambdas(er.measures.NDCG(k=5)), Lambdas(er.measures.AP()), FiniteDifference(er.measures.ERR())]
+)
 def test_queries_add_up_with_their_weights_on_any_number_of_threads(objective):
     data, s = random_data()
     one, two = (slopes(objective, data, s, threads) for threads in (1, 2))
@@ -161,7 +162,7 @@ def test_queries_add_up_with_their_weights_on_any_number_of_threads(objective):
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_scores_that_are_no_numbers_have_no_slope(bad):
     data = one_query([1.0, 0.0, 2.0])
-    for objective in (Lambdas(), Lambdas(xr.NDCG()), FiniteDifference(xr.NDCG())):
+    for objective in (Lambdas(), Lambdas(er.measures.NDCG()), FiniteDifference(er.measures.NDCG())):
         found = slopes(objective, data, np.array([0.0, bad, 1.0]))
         assert np.all(np.isnan(found.slope))
         assert np.isnan(found.values[0])
@@ -179,10 +180,10 @@ def test_scores_that_are_no_numbers_have_no_slope(bad):
     ],
 )
 def test_settings_are_checked(settings, said):
-    with pytest.raises(xr.SettingError, match=said):
-        Lambdas(**({"measure": xr.NDCG()} | settings))
-    with pytest.raises(xr.SettingError, match="above 0, got 0"):
-        FiniteDifference(xr.NDCG(), 0.0)
+    with pytest.raises(er.errors.SettingError, match=said):
+        Lambdas(**({"measure": er.measures.NDCG()} | settings))
+    with pytest.raises(er.errors.SettingError, match="above 0, got 0"):
+        FiniteDifference(er.measures.NDCG(), 0.0)
 
 
 # ---- functions that users write ----
@@ -192,7 +193,7 @@ def published(pairs):
     return pairs.delta / (1 + np.exp(pairs.lead))
 
 
-@given(scored_query(), st.sampled_from([xr.NDCG(k=5), xr.AP(), xr.ERR(), xr.Bpref()]))
+@given(scored_query(), st.sampled_from([er.measures.NDCG(k=5), er.measures.AP(), er.measures.ERR(), er.measures.Bpref()]))
 def test_a_function_of_pairs_can_be_the_published_one(query, measure):
     y, s = np.maximum(query[0], 0.0), np.clip(query[1], -300, 300)  # with grades below 0, documents that bpref does not judge
     ours, theirs = (slopes(objective, one_query(y), s) for objective in (PairForces(published, measure), Lambdas(measure)))
@@ -207,7 +208,7 @@ def test_a_function_of_pairs_sees_grades_and_ranks():
         seen.append((pairs.better.tolist(), pairs.worse.tolist(), pairs.y_better.tolist(), pairs.y_worse.tolist(), pairs.lead.tolist()))
         return np.ones(len(pairs.better))
 
-    found = slopes(PairForces(force, xr.NDCG()), one_query([0.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0]))
+    found = slopes(PairForces(force, er.measures.NDCG()), one_query([0.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0]))
     assert seen == [([0, 0, 1], [1, 2, 2], [2, 2, 1], [1, 0, 0], [1, 2, 1])]
     assert found.slope.tolist() == [-2.0, 2.0, 0.0]
 
@@ -215,15 +216,15 @@ def test_a_function_of_pairs_sees_grades_and_ranks():
 @pytest.mark.parametrize(
     ("objective", "said"),
     [
-        (PairForces(lambda pairs: np.ones(5), xr.NDCG()), r"gave shape \(5,\); it must give 3 finite numbers, one per pair"),
-        (PairForces(lambda pairs: pairs.delta * np.nan, xr.NDCG()), "gave values that are not finite"),
-        (DocumentForces(lambda query: query.y, xr.NDCG()), "sum to 3 over a query of 3 documents, not to 0; subtract their mean"),
-        (DocumentForces(lambda query: 1.0, xr.NDCG()), r"gave shape \(\); it must give 3 finite numbers, one per document"),
+        (PairForces(lambda pairs: np.ones(5), er.measures.NDCG()), r"gave shape \(5,\); it must give 3 finite numbers, one per pair"),
+        (PairForces(lambda pairs: pairs.delta * np.nan, er.measures.NDCG()), "gave values that are not finite"),
+        (DocumentForces(lambda query: query.y, er.measures.NDCG()), "sum to 3 over a query of 3 documents, not to 0; subtract their mean"),
+        (DocumentForces(lambda query: 1.0, er.measures.NDCG()), r"gave shape \(\); it must give 3 finite numbers, one per document"),
     ],
 )
 def test_a_function_that_cannot_be_is_named(objective, said):
-    data = xr.RankingData.from_arrays(None, [0.0, 2.0, 1.0], group=[3])
-    with pytest.raises(xr.DataError, match=said):
+    data = er.RankingData.from_arrays(None, [0.0, 2.0, 1.0], group=[3])
+    with pytest.raises(er.errors.DataError, match=said):
         slopes(objective, data, np.array([1.0, 3.0, 2.0]))
 
 
@@ -232,16 +233,26 @@ def test_an_error_in_a_function_is_the_callers():
         raise ZeroDivisionError("mine")
 
     with pytest.raises(ZeroDivisionError, match="mine"):
-        slopes(PairForces(broken, xr.NDCG()), one_query([0.0, 1.0]), np.zeros(2))
+        slopes(PairForces(broken, er.measures.NDCG()), one_query([0.0, 1.0]), np.zeros(2))
 
 
 def test_a_function_of_documents_comes_in_ranked_order():
-    ranked = DocumentForces(lambda query: query.y - query.y.mean(), xr.NDCG())
+    ranked = DocumentForces(lambda query: query.y - query.y.mean(), er.measures.NDCG())
     assert slopes(ranked, one_query([0.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0])).slope.tolist() == [-1.0, 1.0, 0.0]
 
 
-@pytest.mark.parametrize("made", [xr.Lambdas, xr.SampledLambdas, xr.FiniteDifference, xr.SmoothMeasure, xr.ApproxNDCGLoss, xr.Structured])
+@pytest.mark.parametrize(
+    "made",
+    [
+        er.losses.Lambdas,
+        er.losses.SampledLambdas,
+        er.losses.FiniteDifference,
+        er.losses.SmoothMeasure,
+        er.losses.ApproxNDCGLoss,
+        er.losses.Structured,
+    ],
+)
 def test_a_measure_is_given_as_text_too(made):
-    assert made("nDCG@5") == made(xr.NDCG(k=5))
-    with pytest.raises(xr.MeasureError, match="nDCC"):
+    assert made("nDCG@5") == made(er.measures.NDCG(k=5))
+    with pytest.raises(er.errors.MeasureError, match="nDCC"):
         made("nDCC@5")

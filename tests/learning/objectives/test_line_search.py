@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.learning.objectives.ideal_likelihood import IdealLikelihood
 from exactrank.learning.objectives.line_search import LineSearch
@@ -30,7 +30,7 @@ def search(measure, data, s, t, threads=1):
 def test_finds_the_best_interval_of_the_profile(ray, measure, ends):
     data, s, t = ray
     ours, slopes = search(measure, data, s, t)
-    best, profile = ours.best(slopes, *ends), xr.profile(measure, data, s, t, low=ends[0], high=ends[1])
+    best, profile = ours.best(slopes, *ends), er.profile(measure, data, s, t, low=ends[0], high=ends[1])
     theirs = profile.best(*ends)
     if math.isnan(theirs.value):  # every query is skipped
         return
@@ -44,10 +44,10 @@ def test_finds_the_best_interval_of_the_profile(ray, measure, ends):
 @pytest.mark.parametrize(("slope", "low", "high"), [(1.0, 0.0, 1.0), (-1.0, -1.0, 0.5)])
 def test_a_crossing_at_an_end_begins_no_interval(measure, slope, low, high):
     """The relevant document comes first only beyond the end."""
-    data = xr.RankingData.from_arrays(None, [1, 0], group=[2])
-    step = xr.line_search(measure, data, [0.0, 1.0], [slope, 0.0], low=low, high=high)
+    data = er.RankingData.from_arrays(None, [1, 0], group=[2])
+    step = er.line_search(measure, data, [0.0, 1.0], [slope, 0.0], low=low, high=high)
     assert (step.interval.low, step.interval.high) == (low, high)
-    assert step.value == xr.evaluate(measure, data, [0.0, 1.0]).means[measure]
+    assert step.value == er.evaluate(measure, data, [0.0, 1.0]).means[measure]
 
 
 @pytest.mark.parametrize("measure", ["nDCG@10", "nDCG", "P@5", "nDCG(ties='expected')@3", "RBP", "DCG@10"])
@@ -58,17 +58,17 @@ def test_many_queries_and_long_lists(measure, documents, judged):
     sizes = rng.integers(1, 2 * documents, 60)
     n = sizes.sum()
     grades = np.where(rng.random(n) < judged, rng.integers(0, 4, n), 0)
-    data = xr.RankingData.from_arrays(None, grades, group=sizes, query_weight=rng.random(60))
-    parsed = xr.parse_measure(measure)
+    data = er.RankingData.from_arrays(None, grades, group=sizes, query_weight=rng.random(60))
+    parsed = er.parse_measure(measure)
     for s, t in ((rng.normal(size=n), rng.normal(size=n)), (rng.integers(0, 9, n) / 4, rng.integers(0, 5, n) / 8)):
         ours, slopes = search(parsed, data, s, t)
-        best, theirs = ours.best(slopes), xr.profile(measure, data, s, t).best()
+        best, theirs = ours.best(slopes), er.profile(measure, data, s, t).best()
         assert best.value == pytest.approx(theirs.value, abs=1e-11)
-        here = xr.evaluate(measure, data, s + best.middle() * t)[measure].mean
+        here = er.evaluate(measure, data, s + best.middle() * t)[measure].mean
         assert here == pytest.approx(best.value, abs=1e-11)
         assert search(parsed, data, s, t, threads=2)[0].best(slopes) == best
         assert ours.best(slopes.astype(np.float32)).value == pytest.approx(
-            xr.profile(measure, data, s, t.astype(np.float32)).best().value, abs=1e-11
+            er.profile(measure, data, s, t.astype(np.float32)).best().value, abs=1e-11
         )
 
 
@@ -79,8 +79,8 @@ def test_which_measures_have_the_kernel(ray, measure):
 
 
 def test_stays_where_it_is_unless_elsewhere_is_better():
-    data = xr.RankingData.from_arrays(None, [1, 0], qid=[1, 1])
-    ours, slopes = search(xr.NDCG(k=1), data, np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    data = er.RankingData.from_arrays(None, [1, 0], qid=[1, 1])
+    ours, slopes = search(er.measures.NDCG(k=1), data, np.array([1.0, 0.0]), np.array([0.0, 1.0]))
     best = ours.best(slopes)
     assert (best.low, best.high, best.value) == (-math.inf, 1.0, 1.0)
 
@@ -96,10 +96,10 @@ def test_a_step_for_whatever_moves_scores(ray, measure, ends, point):
     if not np.all(np.isfinite(s)):
         point = "middle"
     asked = {"low": ends[0], "high": ends[1], "weight": 1.0 + np.arange(data.n_queries) ** 2}
-    best = xr.profile(measure, data, s, t, **asked).best(*ends)
+    best = er.profile(measure, data, s, t, **asked).best(*ends)
     if math.isnan(best.value):
         return
-    step = xr.line_search(measure, data, s, t, point=point, **asked)
+    step = er.line_search(measure, data, s, t, point=point, **asked)
     assert step.value == pytest.approx(best.value, abs=1e-11)
     assert ends[0] <= step.alpha <= ends[1]
     assert step.interval.low <= step.alpha <= step.interval.high
@@ -108,11 +108,11 @@ def test_a_step_for_whatever_moves_scores(ray, measure, ends, point):
 @pytest.mark.parametrize(("low", "high"), [(0.5, 2.0), (-2.0, -0.5), (-1.0, 2.0)])
 def test_the_step_between_any_ends_is_the_best_of_a_fine_grid_by_the_weights_of_queries(low, high):
     rng = np.random.default_rng(8)
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 3, 60), group=[6] * 10)
+    data = er.RankingData.from_arrays(None, rng.integers(0, 3, 60), group=[6] * 10)
     s, t, weight = rng.normal(size=60), rng.normal(size=60), rng.random(10) ** 4
-    step = xr.line_search("nDCG@3", data, s, t, low=low, high=high, weight=weight)
+    step = er.line_search("nDCG@3", data, s, t, low=low, high=high, weight=weight)
     weighted = replace(data, query_weight=weight)
-    values = [xr.evaluate("nDCG@3", weighted, s + alpha * t).means["nDCG@3"] for alpha in np.linspace(low, high, 1001)]
+    values = [er.evaluate("nDCG@3", weighted, s + alpha * t).means["nDCG@3"] for alpha in np.linspace(low, high, 1001)]
     assert step.value == pytest.approx(max(values), abs=1e-11)
     assert low <= step.interval.low < step.interval.high <= high
 
@@ -122,18 +122,18 @@ def test_many_blocks_of_queries_on_any_number_of_threads():
     rng = np.random.default_rng(5)
     sizes = rng.integers(1, 80, 1500)
     n = sizes.sum()
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 4, n), group=sizes, query_weight=rng.random(1500))
+    data = er.RankingData.from_arrays(None, rng.integers(0, 4, n), group=sizes, query_weight=rng.random(1500))
     s, t = rng.normal(size=n), rng.normal(size=n)
-    profiles = [xr.profile("nDCG@10", data, s, t, threads=threads) for threads in (1, 2, 3)]
-    steps = [xr.line_search("nDCG@10", data, s, t, threads=threads) for threads in (1, 2, 3)]
+    profiles = [er.profile("nDCG@10", data, s, t, threads=threads) for threads in (1, 2, 3)]
+    steps = [er.line_search("nDCG@10", data, s, t, threads=threads) for threads in (1, 2, 3)]
     assert n > 3 * 16384
     for profile, step in zip(profiles, steps, strict=True):
         np.testing.assert_array_equal(profile.breakpoints, profiles[0].breakpoints)
         np.testing.assert_array_equal(profile.values, profiles[0].values)
         assert step == steps[0]
     assert steps[0].value == pytest.approx(profiles[0].best().value, abs=1e-11)
-    assert steps[0].value == pytest.approx(xr.evaluate("nDCG@10", data, s + steps[0].alpha * t).means["nDCG@10"], abs=1e-11)
-    assert len({IdealLikelihood(xr.NDCG(k=10).on(data, threads=threads)).slope(s, t, 0.5) for threads in (1, 2)}) == 1
+    assert steps[0].value == pytest.approx(er.evaluate("nDCG@10", data, s + steps[0].alpha * t).means["nDCG@10"], abs=1e-11)
+    assert len({IdealLikelihood(er.measures.NDCG(k=10).on(data, threads=threads)).slope(s, t, 0.5) for threads in (1, 2)}) == 1
 
 
 # How much a search holds at once (lines, exchanges of a window, events): little, so that a few documents are many.
@@ -173,15 +173,15 @@ def long_list(documents, kind, seed=0):
         "through few points": (rng.integers(0, 40, documents) / 8, rng.integers(0, 40, documents) / 4),
         "tied": (np.zeros(documents), rng.integers(-9, 9, documents).astype(float)),
     }[kind]
-    return xr.RankingData.from_arrays(None, rng.integers(0, 3, documents), group=[documents]), *lines
+    return er.RankingData.from_arrays(None, rng.integers(0, 3, documents), group=[documents]), *lines
 
 
 @pytest.mark.parametrize("kind", ["tangents", "random", "through few points", "tied"])
 @pytest.mark.parametrize("measure", ["nDCG@10", "nDCG", "P@3"])
 def test_long_lists_have_the_best_step_of_their_profile(measure, kind):
     data, s, t = long_list(1300, kind)
-    ours, slopes = search(xr.parse_measure(measure), data, s, t)
-    best, profile = ours.best(slopes), xr.profile(measure, data, s, t)
+    ours, slopes = search(er.parse_measure(measure), data, s, t)
+    best, profile = ours.best(slopes), er.profile(measure, data, s, t)
     assert best.value == pytest.approx(profile.best().value, abs=1e-11)
     assert profile(best.middle()) == pytest.approx(best.value, abs=1e-11)
 
@@ -189,18 +189,18 @@ def test_long_lists_have_the_best_step_of_their_profile(measure, kind):
 def test_lists_of_any_length():
     """40,000 documents, each of which is among the first ten somewhere: beyond what a list of all pairs could hold."""
     data, s, t = long_list(40_000, "tangents")
-    ours, slopes = search(xr.NDCG(k=10), data, s, t)
+    ours, slopes = search(er.measures.NDCG(k=10), data, s, t)
     best = ours.best(slopes)
     assert best.value > 0.9
     for alpha in (best.middle(), best.low + 0.01 * (best.high - best.low)):
-        assert xr.evaluate("nDCG@10", data, s + alpha * t).means["nDCG@10"] == pytest.approx(best.value, abs=1e-11)
+        assert er.evaluate("nDCG@10", data, s + alpha * t).means["nDCG@10"] == pytest.approx(best.value, abs=1e-11)
 
 
 def test_events_that_are_not_kept_give_the_same_step():
     """A measure without a cutoff changes at nearly every crossing of 2,400 documents; beside it a query whose events are kept."""
     (first, s, t), (second, u, v) = long_list(2400, "random"), long_list(50, "random", seed=1)
-    data = xr.RankingData.from_arrays(None, np.concatenate([first.y, second.y]), group=[2400, 50])
-    bound = xr.NDCG().on(data).native
+    data = er.RankingData.from_arrays(None, np.concatenate([first.y, second.y]), group=[2400, 50])
+    bound = er.measures.NDCG().on(data).native
     steps = []
     for room in ((1024, 1 << 19, 1 << 20), (1024, 1 << 12, 1 << 23), (4096, 1 << 19, 1 << 20)):
         native = _core.LineSearch(bound, *room)
@@ -214,7 +214,7 @@ WIDE = 17  #: the shift of a histogram's bins
 
 def test_an_outline_is_of_the_scores_that_it_was_made_from():
     data, s, t = long_list(50, "random")
-    native = _core.LineSearch(xr.NDCG().on(data).native)
+    native = _core.LineSearch(er.measures.NDCG().on(data).native)
     native.rank_part(s, 1)
     outline = native.outline(t, -np.inf, np.inf, 1)
     native.rank_part(s + 1.0, 1)
@@ -230,10 +230,10 @@ def test_keeping_only_likely_events_gives_the_same_step(measure, differ):
     documents, first = 40_000, 16_384 // 20 * 20
     s, t = rng.integers(0, 50, documents) / 8, rng.standard_normal(documents).astype(np.float32)
     wanted = s + np.where(np.arange(documents) < first, 2.0, -2.0) * t if differ else s + 2.0 * t
-    data = xr.RankingData.from_arrays(
+    data = er.RankingData.from_arrays(
         None, np.clip(wanted + rng.standard_normal(documents) - 4, 0, 4).round(), group=[20] * (documents // 20)
     )
-    bound = xr.parse_measure(measure).on(data).native
+    bound = er.parse_measure(measure).on(data).native
     found = {}
     for blocks in (0, 99):
         native = _core.LineSearch(bound, blocks=blocks)

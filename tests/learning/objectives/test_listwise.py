@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.learning.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss, RankCosineLoss, SmoothMeasure
@@ -18,14 +18,14 @@ from tests.strategies import GRADES
 
 K = st.one_of(st.none(), st.integers(1, 4))
 GAINS = st.sampled_from(["exp2", "linear"])
-NDCGS = st.builds(xr.NDCG, k=K, gain=GAINS, short=st.sampled_from(["pad", "zero"]), empty=st.sampled_from([0, 1, "skip"]))
+NDCGS = st.builds(er.measures.NDCG, k=K, gain=GAINS, short=st.sampled_from(["pad", "zero"]), empty=st.sampled_from([0, 1, "skip"]))
 POSITIONAL = st.one_of(
     NDCGS,
-    st.builds(xr.NDCG, k=K, discount=st.sampled_from(["letor", (1.0, 0.0, 0.5)])),
-    st.builds(xr.DCG, k=K, gain=GAINS),
-    st.builds(xr.Precision, k=st.integers(1, 4), norm=st.sampled_from(["cutoff", "list"])),
-    st.builds(xr.Recall, k=st.integers(1, 4)),
-    st.builds(xr.RBP, k=K),
+    st.builds(er.measures.NDCG, k=K, discount=st.sampled_from(["letor", (1.0, 0.0, 0.5)])),
+    st.builds(er.measures.DCG, k=K, gain=GAINS),
+    st.builds(er.measures.Precision, k=st.integers(1, 4), norm=st.sampled_from(["cutoff", "list"])),
+    st.builds(er.measures.Recall, k=st.integers(1, 4)),
+    st.builds(er.measures.RBP, k=K),
 )
 SMOOTH = st.builds(SmoothMeasure, measure=POSITIONAL, sigma=st.sampled_from([0.1, 1.0, 30.0]))
 OBJECTIVES = st.one_of(
@@ -42,9 +42,9 @@ EACH = [
     ListMLELoss(k=3, seed=5),
     RankCosineLoss(),
     RankCosineLoss(consistent=True),
-    SmoothMeasure(xr.NDCG(k=10), 0.3),
-    SmoothMeasure(xr.Recall(k=5), 2.0),
-    ApproxNDCGLoss(xr.NDCG()),
+    SmoothMeasure(er.measures.NDCG(k=10), 0.3),
+    SmoothMeasure(er.measures.Recall(k=5), 2.0),
+    ApproxNDCGLoss(er.measures.NDCG()),
 ]
 
 
@@ -58,7 +58,7 @@ def graded(draw, distinct=False, least=1):
 
 
 def one_query(y):
-    return xr.RankingData.from_arrays(None, y, group=[len(y)])
+    return er.RankingData.from_arrays(None, y, group=[len(y)])
 
 
 def ask(objective, y, s):
@@ -165,7 +165,7 @@ def test_a_shift_of_all_scores_changes_nothing(query, objective, shift):
 @given(graded(least=2), OBJECTIVES, st.sampled_from([math.nan, math.inf, -math.inf]), st.integers(0, 5))
 def test_scores_that_are_not_finite_have_no_value_and_spoil_no_other_query(query, objective, bad, at):
     y, s = query
-    data = xr.RankingData.from_arrays(None, np.tile(y, 3), group=[len(y)] * 3)
+    data = er.RankingData.from_arrays(None, np.tile(y, 3), group=[len(y)] * 3)
     scores = np.tile(s, 3)
     sound = slopes(objective, data, scores, threads=1)
     scores[len(y) + at % len(y)] = bad
@@ -216,7 +216,7 @@ def test_alike_documents_are_moved_alike(query, objective):
 def test_threads_give_the_same_bits(objective):
     rng = np.random.default_rng(0)
     sizes = rng.integers(1, 120, 700)
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 4, sizes.sum()), group=sizes)
+    data = er.RankingData.from_arrays(None, rng.integers(0, 4, sizes.sum()), group=sizes)
     s = rng.normal(size=data.n_documents)
     one, two = (slopes(objective, data, s, threads=threads) for threads in (1, 2))
     for name in ("values", "slope", "curvature"):
@@ -289,7 +289,7 @@ def test_consistent_rank_cosine_is_best_along_the_expected_share_of_the_ideal(qu
     y = np.stack([query[0], np.resize(other[0], len(query[0]))])
     gains = 2 ** np.maximum(y, 0) - 1
     share = np.array([g / reference.ideal_dcg(g) if g.any() else g for g in gains])
-    data = xr.RankingData.from_arrays(None, y.ravel(), group=[len(y[0])] * 2, query_weight=[chance, 1 - chance])
+    data = er.RankingData.from_arrays(None, y.ravel(), group=[len(y[0])] * 2, query_weight=[chance, 1 - chance])
 
     def expected(s):
         return slopes(RankCosineLoss(consistent=True), data, np.tile(s, 2), threads=1).values.sum()
@@ -309,11 +309,11 @@ def test_smooth_measures_come_to_the_measure(query, measure):
 @given(graded(least=2), GAINS, K)
 def test_approx_ndcg_comes_to_ndcg_without_a_cutoff(query, gain, k):
     y, s = query[0], untied(query[1])
-    theirs = query_value(xr.NDCG(gain=gain), y, s)
-    assert value(ApproxNDCGLoss(xr.NDCG(k=k, gain=gain, short="zero"), alpha=4000.0), y, s) == pytest.approx(theirs, abs=1e-10)
+    theirs = query_value(er.measures.NDCG(gain=gain), y, s)
+    assert value(ApproxNDCGLoss(er.measures.NDCG(k=k, gain=gain, short="zero"), alpha=4000.0), y, s) == pytest.approx(theirs, abs=1e-10)
 
 
-@pytest.mark.parametrize("measure", [xr.AP(), xr.ERR(), xr.MeanNDCG(), xr.PairwiseCorrect()], ids=str)
+@pytest.mark.parametrize("measure", [er.measures.AP(), er.measures.ERR(), er.measures.MeanNDCG(), er.measures.PairwiseCorrect()], ids=str)
 def test_only_sums_over_ranks_are_smoothed(measure):
     with pytest.raises(IncompatibleError, match="use nDCG, DCG, P, R or RBP"):
         SmoothMeasure(measure)
@@ -325,10 +325,10 @@ def test_only_sums_over_ranks_are_smoothed(measure):
         (lambda: ListNetLoss("hard"), SettingError, "'hard' is not one of"),
         (lambda: ListMLELoss(k=0), SettingError, "k must be at least 1.*got 0"),
         (lambda: ListMLELoss(seed=-1), SettingError, "at least 0, got -1"),
-        (lambda: SmoothMeasure(xr.NDCG(), sigma=0.0), SettingError, "above 0, got 0"),
-        (lambda: ApproxNDCGLoss(xr.NDCG(), alpha=math.inf), SettingError, "above 0, got inf"),
-        (lambda: ApproxNDCGLoss(xr.DCG()), IncompatibleError, "not DCG; use nDCG"),
-        (lambda: ApproxNDCGLoss(xr.NDCG(discount="letor")), IncompatibleError, "use discount='log2'"),
+        (lambda: SmoothMeasure(er.measures.NDCG(), sigma=0.0), SettingError, "above 0, got 0"),
+        (lambda: ApproxNDCGLoss(er.measures.NDCG(), alpha=math.inf), SettingError, "above 0, got inf"),
+        (lambda: ApproxNDCGLoss(er.measures.DCG()), IncompatibleError, "not DCG; use nDCG"),
+        (lambda: ApproxNDCGLoss(er.measures.NDCG(discount="letor")), IncompatibleError, "use discount='log2'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(wrong, error, match):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.errors import SettingError
 from exactrank.learning.objectives.losses import PairHinge
@@ -37,7 +37,7 @@ def long(draw):
 
 
 def one_query(y):
-    return xr.RankingData.from_arrays(None, y, group=[len(y)])
+    return er.RankingData.from_arrays(None, y, group=[len(y)])
 
 
 def ask(objective, y, s):
@@ -147,7 +147,7 @@ def queries(seed=0):
     sizes = np.array([*rng.integers(1, 90, 40), 700, 30, 1100])
     y = rng.integers(0, 4, sizes.sum())
     y[-1130:-1100] = 2
-    return xr.RankingData.from_arrays(None, y, group=sizes, query_weight=rng.random(len(sizes))), rng.normal(size=len(y))
+    return er.RankingData.from_arrays(None, y, group=sizes, query_weight=rng.random(len(sizes))), rng.normal(size=len(y))
 
 
 def each_query(data, s):
@@ -169,7 +169,7 @@ def test_queries_count_alike_or_pairs_do(squared):
 @pytest.mark.parametrize("objective", EACH, ids=str)
 def test_threads_give_the_same_bits(objective):
     data, s = queries()
-    data, s = xr.RankingData.from_arrays(None, np.tile(data.y, 20), group=np.tile(data.sizes, 20)), np.tile(s, 20)
+    data, s = er.RankingData.from_arrays(None, np.tile(data.y, 20), group=np.tile(data.sizes, 20)), np.tile(s, 20)
     one, two = (slopes(objective, data, s, threads=threads) for threads in (1, 2))
     for name in ("values", "slope", "curvature"):
         assert getattr(one, name).tobytes() == getattr(two, name).tobytes()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.errors import DataError
 from exactrank.learning.objectives.step_function import Interval, StepFunction
 from tests.reference import profile as reference
@@ -24,7 +24,7 @@ def rays(draw, max_documents=7):
     rows = draw(st.lists(st.tuples(GRADES, maybe, slopes, st.integers(0, 2)), min_size=1, max_size=3 * max_documents))
     y, s, t, qid = (np.array(column, float) for column in zip(*rows, strict=True))
     weight = draw(st.one_of(st.none(), st.just(np.arange(1, 1 + len(set(qid))) / 3)))
-    return xr.RankingData.from_arrays(None, y, qid=qid, query_weight=weight), s, t
+    return er.RankingData.from_arrays(None, y, qid=qid, query_weight=weight), s, t
 
 
 def wide(points):
@@ -35,7 +35,7 @@ def wide(points):
 @given(rays(), MEASURES)
 def test_equals_evaluation_at_every_crossing_and_between(ray, measure):
     data, s, t = ray
-    ours, theirs = xr.profile(measure, data, s, t), reference.profile(measure, data, s, t)
+    ours, theirs = er.profile(measure, data, s, t), reference.profile(measure, data, s, t)
     points = theirs.breakpoints
     inside = np.concatenate([points[:1] - 1, ((points[:-1] + points[1:]) / 2)[wide(points)], points[-1:] + 1])
     np.testing.assert_allclose(ours(inside), theirs(inside), atol=1e-12, rtol=0)
@@ -47,16 +47,16 @@ def test_equals_evaluation_at_every_crossing_and_between(ray, measure):
 def test_equals_evaluation_at_round_numbers(ray, measure):
     """Where decimals cross, rounding breaks ties in evaluation: the profile must say the same."""
     data, s, t = ray
-    ours = xr.profile(measure, data, s, t)
+    ours = er.profile(measure, data, s, t)
     for alpha in (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0):
-        theirs = xr.evaluate([measure], data, s + alpha * t).means[str(measure)]
+        theirs = er.evaluate([measure], data, s + alpha * t).means[str(measure)]
         np.testing.assert_allclose(ours(alpha), theirs, atol=1e-12, rtol=0)
 
 
 @given(rays(), MEASURES, st.sampled_from([(0.0, 1.0), (-1.0, 0.5), (0.5, 2.0), (-math.inf, -0.25)]))
 def test_a_part_of_the_ray_is_a_part_of_the_function(ray, measure, ends):
     data, s, t = ray
-    whole, part = xr.profile(measure, data, s, t), xr.profile(measure, data, s, t, low=ends[0], high=ends[1])
+    whole, part = er.profile(measure, data, s, t), er.profile(measure, data, s, t, low=ends[0], high=ends[1])
     inside = whole.breakpoints[(whole.breakpoints >= ends[0]) & (whole.breakpoints <= ends[1])]
     between = (inside[:-1] + inside[1:]) / 2
     for points in (inside, between):
@@ -68,13 +68,13 @@ def test_a_part_of_the_ray_is_a_part_of_the_function(ray, measure, ends):
 @given(rays(), MEASURES)
 def test_does_not_depend_on_threads_and_adds_up_over_queries(ray, measure):
     data, s, t = ray
-    one, two = (xr.profile(measure, data, s, t, threads=n) for n in (1, 2))
+    one, two = (er.profile(measure, data, s, t, threads=n) for n in (1, 2))
     assert one.breakpoints.tolist() == two.breakpoints.tolist()
     np.testing.assert_array_equal(one.values, two.values)
     if measure.empty == "skip":
         return
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-    parts = [xr.profile(measure, data, s, t, weight=np.eye(data.n_queries)[q]) * (w / weight.sum()) for q, w in enumerate(weight)]
+    parts = [er.profile(measure, data, s, t, weight=np.eye(data.n_queries)[q]) * (w / weight.sum()) for q, w in enumerate(weight)]
     total = parts[0]
     for part in parts[1:]:
         total = total + part
@@ -90,31 +90,31 @@ def test_long_lists_to_the_last_digit(measure):
     """Thousands of exchanges in a query: rounding must not add up."""
     rng = np.random.default_rng(0)
     n = 150
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 4, 3 * n), group=[n] * 3)
+    data = er.RankingData.from_arrays(None, rng.integers(0, 4, 3 * n), group=[n] * 3)
     s, t = rng.normal(size=3 * n).round(2), rng.normal(size=3 * n).round(2)
-    ours = xr.profile(measure, data, s, t)
+    ours = er.profile(measure, data, s, t)
     points = rng.choice(ours.breakpoints[1:-1], 40)
     gaps = np.searchsorted(ours.breakpoints, points)
     between = (ours.breakpoints[gaps] + ours.breakpoints[gaps + 1]) / 2
     for alpha in (*points, *between, -1e6, 1e6):
-        assert ours(alpha) == pytest.approx(xr.evaluate(measure, data, s + alpha * t).means[measure], abs=1e-12)
+        assert ours(alpha) == pytest.approx(er.evaluate(measure, data, s + alpha * t).means[measure], abs=1e-12)
 
 
 @pytest.mark.parametrize("measure", ["nDCG(ties='expected')@1", "ERR(ties='expected')@1", "AP(ties='expected')@2"])
 def test_lines_that_coincide_beyond_the_cutoff_count_in_the_mean(measure):
-    data = xr.RankingData.from_arrays(None, [0, 1, 2, 0], group=[4])
+    data = er.RankingData.from_arrays(None, [0, 1, 2, 0], group=[4])
     s, t = np.array([1.0, 1.0, 1.0, 0.0]), np.array([0.0, 0.0, 0.0, 1.0])
-    ours = xr.profile(measure, data, s, t)
+    ours = er.profile(measure, data, s, t)
     for alpha in (-1.0, 0.0, 0.5, 1.0, 2.0):
-        assert ours(alpha) == pytest.approx(xr.evaluate(measure, data, s + alpha * t).means[measure], abs=1e-12)
+        assert ours(alpha) == pytest.approx(er.evaluate(measure, data, s + alpha * t).means[measure], abs=1e-12)
 
 
 def test_ties_by_document_id():
-    data = xr.RankingData.from_arrays(None, [1, 0, 1], qid=[1, 1, 1], docid=["a", "c", "b"])
+    data = er.RankingData.from_arrays(None, [1, 0, 1], qid=[1, 1, 1], docid=["a", "c", "b"])
     s, t = np.array([2.0, 1.0, 0.0]), np.array([0.0, 1.0, 2.0])
-    ours = xr.profile("nDCG(ties='docid')@2", data, s, t)
+    ours = er.profile("nDCG(ties='docid')@2", data, s, t)
     for alpha in (0.0, 0.5, 1.0, 2.0):
-        assert ours(alpha) == xr.evaluate("nDCG(ties='docid')@2", data, s + alpha * t)["nDCG(ties='docid')@2"].mean
+        assert ours(alpha) == er.evaluate("nDCG(ties='docid')@2", data, s + alpha * t)["nDCG(ties='docid')@2"].mean
 
 
 @pytest.mark.parametrize(
@@ -122,25 +122,25 @@ def test_ties_by_document_id():
     [([1.0, np.nan], [0, 1], "scores holds nan"), ([1.0, 0], [0, np.inf], "direction holds inf"), ([1.0], [0, 1], "scores has shape")],
 )
 def test_bad_rays(scores, direction, said):
-    data = xr.RankingData.from_arrays(None, [0, 1], qid=[1, 1])
+    data = er.RankingData.from_arrays(None, [0, 1], qid=[1, 1])
     with pytest.raises(DataError, match=said):
-        xr.profile("AP", data, scores, direction)
+        er.profile("AP", data, scores, direction)
 
 
 def test_empty_and_bad_ranges():
-    data = xr.RankingData.from_arrays(None, [0, 1], qid=[1, 1])
+    data = er.RankingData.from_arrays(None, [0, 1], qid=[1, 1])
     with pytest.raises(DataError, match="low < high"):
-        xr.profile("AP", data, [0, 1], [1, 0], low=1, high=1)
+        er.profile("AP", data, [0, 1], [1, 0], low=1, high=1)
     with pytest.raises(DataError, match="one per query"):
-        xr.profile("AP", data, [0, 1], [1, 0], weight=[0.0])
+        er.profile("AP", data, [0, 1], [1, 0], weight=[0.0])
 
 
 def test_lists_too_long_for_all_pairs(monkeypatch):
     monkeypatch.setattr("exactrank.learning.objectives.line_search.MOST_CROSSING", 2)
-    data = xr.RankingData.from_arrays(None, [0, 1, 0], group=[3])
-    assert xr.profile("AP@2", data, [0, 1, 2], [1, 0, 0]).values.max() <= 1
-    with pytest.raises(xr.IncompatibleError, match="a query has 3 documents"):
-        xr.profile("AP", data, [0, 1, 2], [1, 0, 0])
+    data = er.RankingData.from_arrays(None, [0, 1, 0], group=[3])
+    assert er.profile("AP@2", data, [0, 1, 2], [1, 0, 0]).values.max() <= 1
+    with pytest.raises(er.errors.IncompatibleError, match="a query has 3 documents"):
+        er.profile("AP", data, [0, 1, 2], [1, 0, 0])
 
 
 @st.composite

@@ -6,22 +6,21 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.objectives.losses import PairHinge
 from exactrank.learning.objectives.regularised_risk import RampRisk, RegularisedRisk
 from exactrank.learning.objectives.structured import Structured
 from exactrank.models.architecture import LinearModel
+from tests.rankers.test_rankers import rows
 
-from .test_rankers import rows
-
-MEASURE = xr.parse_measure("nDCG@3")
+MEASURE = er.parse_measure("nDCG@3")
 LOSSES = {"structured": Structured(MEASURE), "hinge": PairHinge("hinge"), "squared hinge": PairHinge()}
 SEEDS = st.integers(0, 1000)
 
 
 def data_of(seed, weights=None):
     X, y, qid = rows(queries=5, documents=6, seed=seed)
-    return xr.RankingData.from_arrays(X * [1, 5, 0.2, 1], y, qid=qid, query_weight=weights)
+    return er.RankingData.from_arrays(X * [1, 5, 0.2, 1], y, qid=qid, query_weight=weights)
 
 
 def thetas(seed, count=1, size=4):
@@ -67,7 +66,7 @@ def test_value_and_slope_are_those_of_risk_and_penalty(seed):
     np.testing.assert_allclose(slope, numeric, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(-slope, steep + 0.7 * (theta - centre), rtol=1e-12, atol=1e-12)
     assert problem.at(2.0).value_and_slope(theta)[0] < value
-    with pytest.raises(xr.IncompatibleError, match="has another centre"):
+    with pytest.raises(er.errors.IncompatibleError, match="has another centre"):
         problem.pass_over(theta, np.arange(5), 0.1)
     assert not np.array_equal(risk_of(PairHinge(), data).pass_over(theta, np.arange(5), 0.1), theta)
 
@@ -84,7 +83,7 @@ def test_the_convexified_ramp_touches_it_and_lies_above(seed):
     assert (convex.strength, convex.centre is here) == (0.1, True)
 
 
-@pytest.mark.parametrize("measure", [MEASURE, xr.AP(), xr.RR()], ids=str)
+@pytest.mark.parametrize("measure", [MEASURE, er.measures.AP(), er.measures.RR()], ids=str)
 @given(seed=SEEDS)
 def test_the_ramp_is_one_convex_function_less_another(measure, seed):
     data, (here, there) = data_of(seed), thetas(seed, 2)

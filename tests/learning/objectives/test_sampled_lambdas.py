@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.objectives.lambdas import Lambdas, SampledLambdas
 from exactrank.learning.objectives.score_space import slopes
-
-from .reference import sampled_lambdas as reference
-from .reference.lambdas import normaliser, pulls, unit_deltas
-from .strategies import MEASURES
-from .test_lambdas import LINKS, one_query, random_data, scored_query
+from tests.learning.objectives.test_lambdas import LINKS, one_query, random_data, scored_query
+from tests.reference import sampled_lambdas as reference
+from tests.reference.lambdas import normaliser, pulls, unit_deltas
+from tests.strategies import MEASURES
 
 LINKED = LINKS, st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from([None, 1, 3, 9]), st.sampled_from([None, 1, 4])
 RULES = st.tuples(*LINKED, st.sampled_from([None, 0.01, 2.0]))
@@ -71,7 +70,7 @@ def test_long_lists_have_the_same_forces(neighbours, spread):
     """Close neighbours are taken by distance, others by rows, and scores far apart always by rows."""
     rng, rule, sampling = np.random.default_rng(0), ("logistic", 1.0, neighbours, 30, 0.5), (2, 0.3 * spread, 3, 1)
     y, s = rng.integers(0, 4, 50).astype(float), spread * rng.standard_normal(50)
-    measure = xr.NDCG(k=40)
+    measure = er.measures.NDCG(k=40)
     check(slopes(SampledLambdas(measure, *rule, *sampling), one_query(y), s), reference.sampled(y, s, measure.swap_deltas, rule, sampling))
 
 
@@ -88,7 +87,7 @@ def test_draws_are_standard_logistic():
 
 def test_every_query_sample_seed_and_number_has_draws_of_its_own():
     y, s = np.tile([0.0, 1.0, 2.0, 1.0, 0.0, 2.0], 2), np.tile(np.linspace(0, 1, 6), 2)
-    data, one = xr.RankingData.from_arrays(None, y, group=[6, 6]), SampledLambdas(xr.NDCG(), samples=1)
+    data, one = er.RankingData.from_arrays(None, y, group=[6, 6]), SampledLambdas(er.measures.NDCG(), samples=1)
     found = [slopes(o, data, s).slope for o in (one, replace(one, seed=1), one.drawn(1), replace(one, samples=2))]
     halves = [half.tobytes() for slope in found for half in (slope[:6], slope[6:])]
     assert len(set(halves)) == 8
@@ -96,19 +95,21 @@ def test_every_query_sample_seed_and_number_has_draws_of_its_own():
     assert slopes(one.drawn(0), data, s).slope.tobytes() == found[0].tobytes()
 
 
-@pytest.mark.parametrize("objective", [SampledLambdas(), SampledLambdas(xr.NDCG(k=5)), SampledLambdas(xr.AP(), neighbours=None)])
+@pytest.mark.parametrize(
+    "objective", [SampledLambdas(), SampledLambdas(er.measures.NDCG(k=5)), SampledLambdas(er.measures.AP(), neighbours=None)]
+)
 def test_queries_add_up_with_their_weights_on_any_number_of_threads(objective):
     data, s = random_data(3000)
     one, two = (slopes(objective, data, s, threads) for threads in (1, 2))
     assert one.slope.tobytes() == two.slope.tobytes()
     assert one.values.tobytes() == two.values.tobytes()
-    plain = xr.RankingData.from_arrays(None, data.y, group=data.sizes)
+    plain = er.RankingData.from_arrays(None, data.y, group=data.sizes)
     assert one.slope == pytest.approx(np.repeat(data.query_weight, data.sizes) * slopes(objective, plain, s).slope, rel=1e-14)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_scores_that_are_no_numbers_have_no_slope(bad):
-    for objective in (SampledLambdas(), SampledLambdas(xr.NDCG())):
+    for objective in (SampledLambdas(), SampledLambdas(er.measures.NDCG())):
         found = slopes(objective, one_query([1.0, 0.0, 2.0]), np.array([0.0, bad, 1.0]))
         assert np.all(np.isnan(found.slope))
         assert np.isnan(found.values[0])
@@ -127,5 +128,5 @@ def test_scores_that_are_no_numbers_have_no_slope(bad):
     ],
 )
 def test_settings_are_checked(settings, said):
-    with pytest.raises(xr.SettingError, match=said):
-        SampledLambdas(xr.NDCG(), **settings)
+    with pytest.raises(er.errors.SettingError, match=said):
+        SampledLambdas(er.measures.NDCG(), **settings)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.optimize import linear_sum_assignment
 
-import exactrank as xr
+import exactrank as er
 from exactrank import _core
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.learning.objectives.score_space import slopes
@@ -19,17 +19,19 @@ K = st.one_of(st.none(), st.integers(1, 7))
 REL = st.sampled_from([0.5, 1, 2])
 EMPTY = st.sampled_from([0, 1, "skip"])
 POSITIONAL = st.one_of(
-    st.builds(xr.NDCG, k=K, gain=st.sampled_from(["exp2", "linear"]), short=st.sampled_from(["pad", "zero"]), empty=EMPTY),
-    st.builds(xr.NDCG, k=K, discount=st.sampled_from(["letor", (1.0, 0.5, 0.5, 0.0)])),
-    st.builds(xr.DCG, k=K, gain=st.sampled_from(["linear", {g: abs(g - 2) - 1 for g in (-1.0, 0.0, 0.5, 1.0, 1.7, 2.0, 3.0, 3.25, 4.0)}])),
-    st.builds(xr.Precision, k=st.integers(1, 4), rel=REL, norm=st.sampled_from(["cutoff", "list"])),
-    st.builds(xr.Recall, k=st.integers(1, 4), rel=REL),
-    st.builds(xr.RBP, k=K, rel=REL, empty=EMPTY),
+    st.builds(er.measures.NDCG, k=K, gain=st.sampled_from(["exp2", "linear"]), short=st.sampled_from(["pad", "zero"]), empty=EMPTY),
+    st.builds(er.measures.NDCG, k=K, discount=st.sampled_from(["letor", (1.0, 0.5, 0.5, 0.0)])),
+    st.builds(
+        er.measures.DCG, k=K, gain=st.sampled_from(["linear", {g: abs(g - 2) - 1 for g in (-1.0, 0.0, 0.5, 1.0, 1.7, 2.0, 3.0, 3.25, 4.0)}])
+    ),
+    st.builds(er.measures.Precision, k=st.integers(1, 4), rel=REL, norm=st.sampled_from(["cutoff", "list"])),
+    st.builds(er.measures.Recall, k=st.integers(1, 4), rel=REL),
+    st.builds(er.measures.RBP, k=K, rel=REL, empty=EMPTY),
 )
 PAIRS = st.one_of(
-    st.builds(xr.AP, rel=REL, norm=st.sampled_from(["total", "cutoff"]), empty=EMPTY),
-    st.builds(xr.RR, k=K, rel=REL, empty=EMPTY),
-    st.builds(xr.Success, k=st.integers(1, 4), rel=REL),
+    st.builds(er.measures.AP, rel=REL, norm=st.sampled_from(["total", "cutoff"]), empty=EMPTY),
+    st.builds(er.measures.RR, k=K, rel=REL, empty=EMPTY),
+    st.builds(er.measures.Success, k=st.integers(1, 4), rel=REL),
 )
 TABLES = st.lists(st.integers(0, 9), max_size=8).map(lambda rest: tuple(sorted([*rest, 4], reverse=True)))
 SHAPES = st.one_of(st.sampled_from(["linear", "sqrt", "discount"]), TABLES)
@@ -45,15 +47,15 @@ CONVEX = losses()
 RAMP = losses(bound=st.just("ramp"))
 RESCALED = losses(slack=st.just("rescaled"))
 EACH = [
-    Structured(xr.NDCG(k=10)),
-    Structured(xr.NDCG(), "sqrt", bound="ramp"),
-    Structured(xr.DCG(k=5), "discount"),
-    Structured(xr.RBP(), (5.0, 3.0, 3.0, 1.0), bound="ramp"),
-    Structured(xr.NDCG(k=10), slack="rescaled"),
-    Structured(xr.AP()),
-    Structured(xr.AP(), slack="rescaled"),
-    Structured(xr.RR(), bound="ramp"),
-    Structured(xr.Success(k=3)),
+    Structured(er.measures.NDCG(k=10)),
+    Structured(er.measures.NDCG(), "sqrt", bound="ramp"),
+    Structured(er.measures.DCG(k=5), "discount"),
+    Structured(er.measures.RBP(), (5.0, 3.0, 3.0, 1.0), bound="ramp"),
+    Structured(er.measures.NDCG(k=10), slack="rescaled"),
+    Structured(er.measures.AP()),
+    Structured(er.measures.AP(), slack="rescaled"),
+    Structured(er.measures.RR(), bound="ramp"),
+    Structured(er.measures.Success(k=3)),
 ]
 
 
@@ -68,7 +70,7 @@ def graded(draw, most=6, count=1):
 
 
 def one_query(y):
-    return xr.RankingData.from_arrays(None, y, group=[len(y)])
+    return er.RankingData.from_arrays(None, y, group=[len(y)])
 
 
 def find(structured, y, s):
@@ -112,7 +114,7 @@ def test_the_ramp_loss_is_that_of_all_rankings(query, structured):
 @given(graded(most=3), st.integers(1, 9), CONVEX.filter(lambda structured: structured.measure.name != "AP"))
 def test_a_longer_query_counts_for_the_last_rank(query, longest, structured):
     y, s = query
-    data = xr.RankingData.from_arrays(None, np.concatenate([np.zeros(longest), y]), group=[longest, len(y)])
+    data = er.RankingData.from_arrays(None, np.concatenate([np.zeros(longest), y]), group=[longest, len(y)])
     ours = separate(structured, data, np.concatenate([np.zeros(longest), s]), threads=1).losses[1]
     rankings = reference.Rankings(structured, y, max(longest, len(y)))
     theirs = [rankings.loss(s, target) for target in rankings.perfect] if rankings.tell_apart else [0.0]
@@ -125,7 +127,7 @@ def test_long_lists_are_assigned_as_scipy_does(seed, n, k, a, grades):
     y = 3 * rng.random(n) if grades is None else rng.integers(0, grades, n) * 3 / grades
     s = rng.normal(size=n) * 10 ** rng.uniform(-3, 1)
     s = np.round(s, rng.integers(0, 4))
-    structured = Structured(xr.NDCG(k=k), a, bound="ramp")
+    structured = Structured(er.measures.NDCG(k=k), a, bound="ramp")
     if np.ptp(y) == 0:
         return
     lost, by_rank = reference.assignment_costs(structured, y, n)
@@ -138,7 +140,7 @@ def test_long_lists_are_assigned_as_scipy_does(seed, n, k, a, grades):
 def test_all_positions_of_a_list_of_500_are_assigned_as_scipy_does():
     rng = np.random.default_rng(1)
     y, s = rng.choice(5, p=[0.5, 0.2, 0.15, 0.1, 0.05], size=500).astype(float), 0.1 * rng.normal(size=500)
-    structured = Structured(xr.NDCG(), bound="ramp")
+    structured = Structured(er.measures.NDCG(), bound="ramp")
     lost, by_rank = reference.assignment_costs(structured, y, 500)
     gains = np.outer(s, by_rank) - lost
     theirs = 1 + gains[linear_sum_assignment(gains, maximize=True)].sum() - np.sort(s)[::-1] @ by_rank
@@ -164,14 +166,14 @@ def several(draw, structured):
     """A loss, and queries of up to 30 documents with scores, some tied."""
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     sizes = rng.integers(1, 30, 6)
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 4, sizes.sum()), group=sizes)
+    data = er.RankingData.from_arrays(None, rng.integers(0, 4, sizes.sum()), group=sizes)
     s = np.round(rng.normal(size=data.n_documents) * draw(st.sampled_from([0.01, 0.1, 1.0])), draw(st.integers(1, 4)))
     return draw(structured), data, s
 
 
 def lacking(measure, data, s):
     """What the ranking by score lacks of the measure's best value."""
-    best, here = (xr.evaluate([measure], data, scores)[str(measure)].values for scores in (measure.usefulness(data.y), s))
+    best, here = (er.evaluate([measure], data, scores)[str(measure)].values for scores in (measure.usefulness(data.y), s))
     return np.nan_to_num(best - here)
 
 
@@ -225,7 +227,7 @@ def test_the_convex_loss_is_convex(query, structured):
 def test_the_unit_is_the_coefficient_of_the_first_rank(query, structured):
     y, _ = query
     longest = len(y) + 2
-    data = xr.RankingData.from_arrays(None, np.concatenate([y, np.zeros(longest)]), group=[len(y), longest])
+    data = er.RankingData.from_arrays(None, np.concatenate([y, np.zeros(longest)]), group=[len(y), longest])
     theirs = reference.shape(structured, longest, longest)[0] if hasattr(structured.measure, "normaliser") else 1.0
     assert structured.unit(data) == pytest.approx(theirs)
 
@@ -245,7 +247,7 @@ def test_the_slope_is_the_derivative_of_the_value(structured):
 def test_value_and_slope_are_those_of_the_ranking_found(case):
     structured, data, s = case
     weight = np.arange(1.0, data.n_queries + 1)
-    weighted = xr.RankingData.from_arrays(None, data.y, group=data.sizes, query_weight=np.repeat(weight, data.sizes))
+    weighted = er.RankingData.from_arrays(None, data.y, group=data.sizes, query_weight=np.repeat(weight, data.sizes))
     found, asked = separate(structured, data, s), slopes(structured, weighted, s)
     share = weight * (found.delta if structured.slack == "rescaled" else 1.0)
     np.testing.assert_allclose(asked.values, -weight * found.losses, atol=1e-12)
@@ -271,7 +273,7 @@ def test_a_query_of_one_grade_contributes_nothing(query, structured, grade):
 def test_threads_give_the_same_bits(structured):
     rng = np.random.default_rng(0)
     sizes = rng.integers(1, 120, 500)
-    data = xr.RankingData.from_arrays(None, rng.integers(0, 4, sizes.sum()), group=sizes)
+    data = er.RankingData.from_arrays(None, rng.integers(0, 4, sizes.sum()), group=sizes)
     s = 0.1 * rng.normal(size=data.n_documents)
     one, two = (separate(structured, data, s, threads=threads) for threads in (1, 2))
     for name in ("delta", "coefficients", "losses"):
@@ -282,9 +284,9 @@ def test_threads_give_the_same_bits(structured):
 def test_rows_may_come_in_any_order(structured):
     rng = np.random.default_rng(5)
     qid, y, s = np.repeat(np.arange(4), 15), rng.permutation(60) / 20, 0.1 * rng.normal(size=60)
-    straight = separate(structured, xr.RankingData.from_arrays(None, y, qid=qid), s)
+    straight = separate(structured, er.RankingData.from_arrays(None, y, qid=qid), s)
     order = rng.permutation(60)
-    mixed = xr.RankingData.from_arrays(None, y[order], qid=qid[order])
+    mixed = er.RankingData.from_arrays(None, y[order], qid=qid[order])
     shuffled = separate(structured, mixed, s[order])
     np.testing.assert_allclose(shuffled.losses, straight.losses[mixed.qid], atol=1e-12)
     np.testing.assert_allclose(shuffled.coefficients, straight.coefficients[order], atol=1e-12)
@@ -292,9 +294,9 @@ def test_rows_may_come_in_any_order(structured):
 
 def test_the_seed_draws_among_perfect_rankings():
     y, s = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 3.0])
-    values = [loss(Structured(xr.NDCG(), seed=seed), y, s) for seed in range(40)]
-    assert values == [loss(Structured(xr.NDCG(), seed=seed), y, s) for seed in range(40)]
-    rankings = reference.Rankings(Structured(xr.NDCG()), y)
+    values = [loss(Structured(er.measures.NDCG(), seed=seed), y, s) for seed in range(40)]
+    assert values == [loss(Structured(er.measures.NDCG(), seed=seed), y, s) for seed in range(40)]
+    rankings = reference.Rankings(Structured(er.measures.NDCG()), y)
     assert {round(v, 9) for v in values} == {round(rankings.loss(s, target), 9) for target in rankings.perfect}
     assert 5 < values.count(values[0]) < 35  # neither order is the rule
 
@@ -317,12 +319,12 @@ def test_a_rescaled_slack_is_no_more_than_that_of_all_rankings(query, structured
 def test_a_rescaled_slack_bounds_what_a_nearly_perfect_ranking_lacks():
     y = np.array([11.0, 8, 9, 2, 1, 5, 3, 0, 9, 11])
     s = np.array([0.17018614, 0.11855589, 0.13310872, 0.02416639, -0.00057661, 0.0744898, 0.03346593, 0.00228112, 0.13535416, 0.15949547])
-    lacks = lacking(xr.DCG(), one_query(y), s)[0]
-    assert loss(Structured(xr.DCG(), slack="rescaled"), y, s) >= lacks > 0.01
+    lacks = lacking(er.measures.DCG(), one_query(y), s)[0]
+    assert loss(Structured(er.measures.DCG(), slack="rescaled"), y, s) >= lacks > 0.01
 
 
 @pytest.mark.parametrize("scale", [0.02, 0.2, 2.0])
-@pytest.mark.parametrize("measure", [xr.NDCG(k=4), xr.NDCG(), xr.AP(), xr.RR()], ids=str)
+@pytest.mark.parametrize("measure", [er.measures.NDCG(k=4), er.measures.NDCG(), er.measures.AP(), er.measures.RR()], ids=str)
 def test_rescaled_slacks_are_nearly_those_of_all_rankings(measure, scale):
     rng = np.random.default_rng(3)
     structured = Structured(measure, slack="rescaled")
@@ -342,7 +344,7 @@ def test_rescaled_slacks_are_nearly_those_of_all_rankings(measure, scale):
 @given(graded(), st.one_of(CONVEX, RAMP, RESCALED), st.sampled_from([math.nan, math.inf, -math.inf, 1e200]))
 def test_scores_without_a_sum_have_no_value_and_spoil_no_other_query(query, structured, bad):
     y, s = (np.append(each, each[0]) for each in query)
-    data = xr.RankingData.from_arrays(None, np.tile(y, 2), group=[len(y)] * 2)
+    data = er.RankingData.from_arrays(None, np.tile(y, 2), group=[len(y)] * 2)
     scores = np.concatenate([s, s])
     sound = slopes(structured, data, scores)
     scores[0] = bad
@@ -356,20 +358,24 @@ def test_scores_without_a_sum_have_no_value_and_spoil_no_other_query(query, stru
 
 
 def test_targets_are_for_one_set_of_documents():
-    data, structured = one_query([0.0, 1.0]), Structured(xr.NDCG())
+    data, structured = one_query([0.0, 1.0]), Structured(er.measures.NDCG())
     with pytest.raises(DataError, match="scores hold nan"):
         structured.towards(data, [0.0, math.nan])
     with pytest.raises(DataError, match="targets for 2 documents, and the data has 3"):
         structured.towards(data, [0.0, 1.0]).on(one_query([0.0, 1.0, 2.0]))
 
 
-@pytest.mark.parametrize("measure", [xr.ERR(), xr.Bpref(), xr.MeanNDCG(), xr.PairwiseCorrect(), xr.AP(k=10)], ids=str)
+@pytest.mark.parametrize(
+    "measure",
+    [er.measures.ERR(), er.measures.Bpref(), er.measures.MeanNDCG(), er.measures.PairwiseCorrect(), er.measures.AP(k=10)],
+    ids=str,
+)
 def test_measures_without_a_most_violated_ranking_are_refused(measure):
     with pytest.raises(IncompatibleError, match="use nDCG, DCG, P, R, RBP, AP without cutoff, RR or Success"):
         Structured(measure)
 
 
-@pytest.mark.parametrize("measure", [xr.AP(), xr.RR(), xr.Success(k=1)], ids=str)
+@pytest.mark.parametrize("measure", [er.measures.AP(), er.measures.RR(), er.measures.Success(k=1)], ids=str)
 def test_a_shape_belongs_to_positional_measures(measure):
     with pytest.raises(SettingError, match="A belongs to positional measures"):
         Structured(measure, "sqrt")
@@ -389,21 +395,21 @@ def test_a_shape_belongs_to_positional_measures(measure):
 )
 def test_shapes_that_sorting_does_not_make_largest_are_refused(table, says):
     with pytest.raises(SettingError, match=says):
-        Structured(xr.NDCG(), table)
+        Structured(er.measures.NDCG(), table)
 
 
 def test_discounts_that_rise_are_refused():
     with pytest.raises(IncompatibleError, match="the discount rises after rank 2, where it is 0"):
-        Structured(xr.NDCG(discount=(1.0, 0.0, 0.5))).on(one_query([0.0, 1.0, 2.0]))
+        Structured(er.measures.NDCG(discount=(1.0, 0.0, 0.5))).on(one_query([0.0, 1.0, 2.0]))
 
 
 def test_gains_that_overflow_are_refused():
     with pytest.raises(DataError, match="the gain of grade 2000 is too large"):
-        Structured(xr.DCG(gain={0: 0, 2000: 1e200})).on(one_query([0.0, 2000.0]))
-    assert loss(Structured(xr.NDCG()), np.array([0.0, 2000.0]), np.zeros(2)) > 0
+        Structured(er.measures.DCG(gain={0: 0, 2000: 1e200})).on(one_query([0.0, 2000.0]))
+    assert loss(Structured(er.measures.NDCG()), np.array([0.0, 2000.0]), np.zeros(2)) > 0
 
 
 @pytest.mark.parametrize("settings", [{"bound": "tight"}, {"slack": "none"}, {"seed": -1}, {"bound": "ramp", "slack": "rescaled"}])
 def test_settings_that_do_not_exist_are_refused(settings):
     with pytest.raises(SettingError):
-        Structured(xr.NDCG(), **settings)
+        Structured(er.measures.NDCG(), **settings)

@@ -12,8 +12,7 @@ from exactrank.learning.optimizers.base import State
 from exactrank.learning.optimizers.concave_convex import ConcaveConvex, ConcaveConvexBundle
 from exactrank.learning.optimizers.cutting_plane import Bundle, CuttingPlane
 from exactrank.learning.optimizers.slopes import StronglyConvex
-
-from .convex_problems import Convex, Maxima, hinges, states
+from tests.learning.optimizers.convex_problems import Convex, Maxima, hinges, states
 
 SEEDS = st.integers(0, 1000)
 RNG = np.random.default_rng

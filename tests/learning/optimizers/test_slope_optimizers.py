@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.optimize import minimize, rosen, rosen_der
 
-from exactrank import optimizers
 from exactrank._support.serialize import from_record, to_record
 from exactrank.errors import IncompatibleError, SettingError
+from exactrank.learning import optimizers
 from exactrank.learning.optimizers.base import State, fitting, questions
 from exactrank.learning.optimizers.slopes import LBFGS, LEAST_GAIN, MOST_SLOPE, SGD, TRIALS, Adam, LinePoint, maximum, wolfe_step
 from exactrank.learning.training.judge import unheard
 from exactrank.learning.training.run import Journal, Recorder, Run
-
-from .reference.slopes import adam, bfgs_direction
+from tests.reference.slopes import adam, bfgs_direction
 
 
 class LeastSquares:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.serialize import from_record, to_record
 from exactrank.learning.objectives.lambdas import Lambdas
 from exactrank.learning.objectives.measured import Measured
@@ -26,9 +26,8 @@ from exactrank.learning.optimizers.approximation import (
     simultaneous,
 )
 from exactrank.models.architecture import Architecture, LinearModel, form_of
-
-from .reference import stochastic as reference
-from .strategies import MEASURES
+from tests.reference import stochastic as reference
+from tests.strategies import MEASURES
 
 SEEDS = st.integers(0, 1000)
 BOTH = pytest.mark.parametrize("method", [SPSA(2), SPSA(6), FDSA()], ids=["spsa:2", "spsa:6", "fdsa"])
@@ -240,7 +239,7 @@ def test_a_run_that_diverges_says_so(method):
 )
 def test_bad_settings_are_refused(settings, said):
     for method in (SPSA, FDSA) if "evaluations" not in settings else (SPSA,):
-        with pytest.raises(xr.SettingError, match=said):
+        with pytest.raises(er.errors.SettingError, match=said):
             method(**settings)
 
 
@@ -257,7 +256,7 @@ def judged(seed=0, queries=30, documents=9, features=4):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((queries * documents, features)).astype(np.float32)
     y = np.digitize(X @ np.linspace(-1.0, 1.5, features) + 0.3 * rng.standard_normal(len(X)), [0.5, 1.5, 2.5])
-    return xr.RankingData.from_arrays(X, y, group=[documents] * queries)
+    return er.RankingData.from_arrays(X, y, group=[documents] * queries)
 
 
 @st.composite
@@ -272,7 +271,7 @@ def tied(draw):
     X[: group[0]] = 1  # a query whose documents all tie
     docid = rng.permutation(group.sum()).astype(str)
     weight = rng.random(4) + 0.1 if draw(st.booleans()) else None
-    data = xr.RankingData.from_arrays(X, y, group=group, docid=docid, query_weight=weight)
+    data = er.RankingData.from_arrays(X, y, group=group, docid=docid, query_weight=weight)
     architecture = Architecture(np.zeros(features), 2.0 ** rng.choice([-2, -1, 0, 1, 30], features), ())
     return data, architecture, rng.integers(-2, 3, features).astype(float)
 
@@ -287,10 +286,10 @@ def test_the_value_is_the_evaluation_to_the_bit(drawn, measure, seed, hidden):
     architecture = form_of(hidden).on(data)
     thetas = np.random.default_rng(seed).integers(-2, 3, (11, architecture.size)).astype(float)
     for chosen in ways_to_break_ties(measure):
-        theirs = [xr.evaluate(chosen, data, architecture.at(theta).score(data.X)).means[str(chosen)] for theta in thetas]
+        theirs = [er.evaluate(chosen, data, architecture.at(theta).score(data.X)).means[str(chosen)] for theta in thetas]
         problem = Measured(chosen.over(data), architecture)
         if not np.all(np.isfinite(theirs)):
-            with pytest.raises(xr.DataError, match="no query counts"):
+            with pytest.raises(er.errors.DataError, match="no query counts"):
                 problem.value(thetas[0])
             continue
         assert [problem.value(theta) for theta in thetas] == theirs
@@ -319,8 +318,8 @@ def test_differences_are_those_of_the_slow_twin(drawn, measure, c):
         problem = Measured(chosen.over(data), architecture)
         try:
             theirs = 2 * c * reference.finite_difference(problem.value, theta, c)
-        except xr.DataError:
-            with pytest.raises(xr.DataError, match="no query counts"):
+        except er.errors.DataError:
+            with pytest.raises(er.errors.DataError, match="no query counts"):
                 problem.differences(theta, c)
             continue
         np.testing.assert_allclose(problem.differences(theta, c), theirs, rtol=0, atol=1e-12)
@@ -330,7 +329,7 @@ def test_differences_are_those_of_the_slow_twin(drawn, measure, c):
 def test_differences_of_real_features(hidden):
     data = judged(queries=12, documents=40)
     architecture = form_of(hidden).on(data)
-    problem, theta = Measured(xr.NDCG(k=5).over(data), architecture), architecture.initial(np.random.default_rng(0))
+    problem, theta = Measured(er.measures.NDCG(k=5).over(data), architecture), architecture.initial(np.random.default_rng(0))
     theirs = 0.2 * reference.finite_difference(problem.value, theta, 0.1)
     np.testing.assert_allclose(problem.differences(theta, 0.1), theirs, rtol=0, atol=1e-12)
     assert np.any(theirs != 0)
@@ -338,9 +337,9 @@ def test_differences_of_real_features(hidden):
 
 def test_scores_that_are_no_numbers_are_refused():
     data = judged()
-    problem = Measured(xr.NDCG(k=5).over(data), LinearModel().on(data))
+    problem = Measured(er.measures.NDCG(k=5).over(data), LinearModel().on(data))
     for ask in (problem.value, lambda theta: problem.values(theta[None]), lambda theta: problem.differences(theta, 1.0)):
-        with pytest.raises(xr.DataError):
+        with pytest.raises(er.errors.DataError):
             ask(np.full(4, 1e308))
 
 
@@ -349,7 +348,12 @@ def test_threads_change_no_bit(method):
     data = judged(queries=900, documents=40)  # more than two blocks of documents
     architecture = LinearModel().on(data)
     ours, theirs = (
-        run(method, Measured(xr.NDCG(k=5).over(data, threads=threads), architecture), architecture.initial(np.random.default_rng(0)), 3)[-1]
+        run(
+            method,
+            Measured(er.measures.NDCG(k=5).over(data, threads=threads), architecture),
+            architecture.initial(np.random.default_rng(0)),
+            3,
+        )[-1]
         for threads in (1, 2)
     )
     assert np.array_equal(ours.theta, theirs.theta)
@@ -361,7 +365,7 @@ def test_threads_change_no_bit(method):
 def test_measures_are_climbed(method, hidden):
     data = judged()
     architecture = form_of(hidden).on(data)
-    states = run(method, Measured(xr.NDCG(k=5).over(data), architecture), architecture.initial(np.random.default_rng(1)), 120)
+    states = run(method, Measured(er.measures.NDCG(k=5).over(data), architecture), architecture.initial(np.random.default_rng(1)), 120)
     assert states[0].value < 0.75
     assert states[-1].value > 0.93
 
@@ -384,7 +388,7 @@ def test_the_cross_entropy_of_pairs_is_climbed(method):
 )
 def test_what_the_ranker_says_of_its_model_is_true(settings):
     data, valid = judged(queries=60), judged(seed=1)
-    ranker = xr.SPSARank("nDCG@5", **settings).fit(data, valid=valid)
+    ranker = er.SPSARank("nDCG@5", **settings).fit(data, valid=valid)
     assert ranker.model_.training["value"] == ranker.score(data)
     assert ranker.model_.training["valid"] == ranker.score(valid) > 0.9
     assert ranker.model_.training["steps"] == settings["max_iter"] * settings.get("restarts", 1)
@@ -392,10 +396,10 @@ def test_what_the_ranker_says_of_its_model_is_true(settings):
 
 def test_ridge_is_where_it_says_that_it_starts():
     data = judged(queries=60)
-    ridge = xr.Ridge("nDCG@5").fit(data).score(data)
-    first = xr.SPSARank("nDCG@5", start="ridge", max_iter=1).fit(data).history_[0].value
+    ridge = er.Ridge("nDCG@5").fit(data).score(data)
+    first = er.SPSARank("nDCG@5", start="ridge", max_iter=1).fit(data).history_[0].value
     assert first == pytest.approx(ridge, abs=0.01)
-    assert first > xr.SPSARank("nDCG@5", max_iter=1).fit(data).history_[0].value + 0.1
+    assert first > er.SPSARank("nDCG@5", max_iter=1).fit(data).history_[0].value + 0.1
 
 
 @pytest.mark.parametrize(
@@ -409,5 +413,5 @@ def test_ridge_is_where_it_says_that_it_starts():
     ],
 )
 def test_settings_of_the_ranker_are_checked(settings, said):
-    with pytest.raises(xr.SettingError, match=said):
-        xr.SPSARank(**settings).fit(judged())
+    with pytest.raises(er.errors.SettingError, match=said):
+        er.SPSARank(**settings).fit(judged())

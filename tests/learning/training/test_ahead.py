@@ -5,18 +5,17 @@ from threading import Event
 import numpy as np
 import pytest
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.training.ahead import running_ahead
 from exactrank.learning.training.progress import Progress, Trained, Verdict
 from exactrank.learning.training.run import Journal, Recorder
-
-from .test_rankers import judged
+from tests.rankers.test_rankers import judged
 
 MEMBERS = "directrank, lambdarank(max_iter=6), mart(trees=8, min_documents=2), smoothrank(max_iter=3)"
 
 
 def blend(threads, **more):
-    return xr.Blend("nDCG@5", **({"members": MEMBERS, "bags": 4, "threads": threads} | more))
+    return er.Blend("nDCG@5", **({"members": MEMBERS, "bags": 4, "threads": threads} | more))
 
 
 @pytest.mark.parametrize("threads", [2, 3, 16])
@@ -40,7 +39,7 @@ def test_ctrl_c_keeps_what_it_does_in_one_thread_and_training_resumes_to_the_bit
             if len(heard) == after:
                 raise KeyboardInterrupt
 
-        with pytest.warns(xr.InterruptedWarning):
+        with pytest.warns(er.errors.InterruptedWarning):
             models.append(blend(threads).fit(data, progress=listener).model_)
     one, other = models
     assert other.scorer.to_record() == one.scorer.to_record()
@@ -85,10 +84,10 @@ def test_runs_that_nobody_hears_end():
 
 def test_a_run_that_fails_fails_where_it_is_called():
     def failing(recorder):
-        raise xr.DataError("broken")
+        raise er.errors.DataError("broken")
 
     recorder = Recorder(Journal(), lambda *_: None)
     with running_ahead([stepping(2), failing], recorder, 2) as runs:
         assert runs[0](recorder.part(0, 2, latest=True)).iterate == 2
-        with pytest.raises(xr.DataError, match="broken"):
+        with pytest.raises(er.errors.DataError, match="broken"):
             runs[1](recorder.part(1, 2, latest=True))

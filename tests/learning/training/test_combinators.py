@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.learning.training.combinators import bootstrap, by_folds, phases, trials
 from exactrank.learning.training.judge import Judge, Task
 from exactrank.learning.training.progress import Trained, Verdict
 from exactrank.learning.training.run import Recorder, Run
 from exactrank.learning.training.selection import choose
-
-from .test_training import Walk
+from tests.learning.training.test_training import Walk
 
 
 def ending_at(goodness, iterate):
@@ -56,9 +55,9 @@ def test_each_phase_begins_where_the_best_of_the_one_before_ended():
 @given(queries=st.integers(2, 9), folds=st.integers(2, 4), seed=st.integers(0, 9))
 def test_candidates_are_judged_by_queries_that_they_have_not_seen(queries, folds, seed):
     """The first knows by heart what it has seen, and nothing else; the second ties all, which is half right everywhere."""
-    data = xr.RankingData.from_arrays(None, [1, 0] * queries, group=[2] * queries)
+    data = er.RankingData.from_arrays(None, [1, 0] * queries, group=[2] * queries)
 
-    judge = Judge(Task(xr.parse_measure("nDCG(ties='expected')"), data), lambda iterate: lambda part: iterate)
+    judge = Judge(Task(er.parse_measure("nDCG(ties='expected')"), data), lambda iterate: lambda part: iterate)
 
     def runs(given):
         by_heart = np.where(np.repeat(given.weights > 0, 2), given.y, -given.y)
@@ -72,7 +71,7 @@ def test_candidates_are_judged_by_queries_that_they_have_not_seen(queries, folds
 @given(st.integers(1, 20), st.integers(0, 99), st.booleans())
 def test_a_bootstrap_sample_draws_as_many_queries_as_there_are_and_leaves_the_others_out(queries, seed, weighted):
     weight = 1.0 + np.arange(queries) if weighted else None
-    data = xr.RankingData.from_arrays(None, [1, 0] * queries, group=[2] * queries, query_weight=weight)
+    data = er.RankingData.from_arrays(None, [1, 0] * queries, group=[2] * queries, query_weight=weight)
     drawn, left = bootstrap(data, np.random.default_rng(seed))
     assert np.sum(drawn / data.weights) == pytest.approx(queries)
     np.testing.assert_array_equal(left, np.where(drawn == 0, data.weights, 0.0))
@@ -81,21 +80,21 @@ def test_a_bootstrap_sample_draws_as_many_queries_as_there_are_and_leaves_the_ot
 @pytest.mark.parametrize("ties", ["input", "pessimistic", "expected"])
 @pytest.mark.parametrize("validated", [False, True])
 def test_the_measure_is_reported_as_asked_and_selects_by_the_worst_order_of_ties(ties, validated):
-    train, valid = (xr.RankingData.from_arrays(None, y, group=[3, 3]) for y in ([2, 0, 1, 1, 0, 0], [1, 0, 2, 0, 1, 0]))
-    measure = xr.parse_measure(f"nDCG(ties='{ties}')@2")
+    train, valid = (er.RankingData.from_arrays(None, y, group=[3, 3]) for y in ([2, 0, 1, 1, 0, 0], [1, 0, 2, 0, 1, 0]))
+    measure = er.parse_measure(f"nDCG(ties='{ties}')@2")
 
     def mean(asked, data):
-        return xr.evaluate(asked, data, np.zeros(6)).means[str(asked)]
+        return er.evaluate(asked, data, np.zeros(6)).means[str(asked)]
 
     verdict = Judge(Task(measure, train, valid if validated else None), lambda iterate: lambda data: np.zeros(6))(None, 9.0)
     assert verdict.value == mean(measure, train)
     assert verdict.valid == (mean(measure, valid) if validated else None)
-    severe = measure if ties == "expected" else xr.parse_measure("nDCG(ties='pessimistic')@2")
+    severe = measure if ties == "expected" else er.parse_measure("nDCG(ties='pessimistic')@2")
     assert verdict.goodness == mean(severe, valid if validated else train)
 
 
 def test_the_objective_selects_where_that_is_asked_and_nothing_validates():
-    data = xr.RankingData.from_arrays(None, [1, 0], group=[2])
+    data = er.RankingData.from_arrays(None, [1, 0], group=[2])
     by_objective = {"score": lambda iterate: lambda data: np.zeros(2), "by_objective": True}
-    assert Judge(Task(xr.NDCG(), data), **by_objective)(None, 9.0).goodness == 9.0
-    assert Judge(Task(xr.NDCG(), data, data), **by_objective)(None, 9.0).goodness < 1.0
+    assert Judge(Task(er.measures.NDCG(), data), **by_objective)(None, 9.0).goodness == 9.0
+    assert Judge(Task(er.measures.NDCG(), data, data), **by_objective)(None, 9.0).goodness < 1.0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from sklearn.base import clone
 
-import exactrank as xr
+import exactrank as er
 from exactrank._support.serialize import from_record, to_record
 from exactrank.learning.training import selection
 from exactrank.learning.training.combinators import restarts
@@ -26,11 +26,10 @@ from exactrank.learning.training.selection import (
     standard_error,
     verdicts_by,
 )
-
-from .test_cli import called
-from .test_partitioned_rankers import Shuffled, cut_into
-from .test_rankers import rows
-from .test_training import Walk, test_a_composition_that_is_broken_off_anywhere_arrives_at_the_same as resumed
+from tests.cli.test_cli import called
+from tests.learning.training.test_training import Walk, test_a_composition_that_is_broken_off_anywhere_arrives_at_the_same as resumed
+from tests.rankers.test_partitioned_rankers import Shuffled, cut_into
+from tests.rankers.test_rankers import rows
 
 
 def margin(value):
@@ -240,18 +239,18 @@ def test_where_the_training_data_selects_the_first_of_the_best_steps_is_kept():
 
 @pytest.mark.parametrize("weight", [None, [1.0, 3.0]])
 def test_the_judge_gives_the_values_of_validation_queries_and_their_weights(weight):
-    train, valid = (xr.RankingData.from_arrays(None, [1, 0, 0, 1], group=[2, 2], query_weight=weight) for _ in range(2))
-    verdict = Judge(Task(xr.parse_measure("P@1"), train, valid), lambda _: lambda part: np.array([1.0, 0.0, 1.0, 0.0]))(None, 0.0)
+    train, valid = (er.RankingData.from_arrays(None, [1, 0, 0, 1], group=[2, 2], query_weight=weight) for _ in range(2))
+    verdict = Judge(Task(er.parse_measure("P@1"), train, valid), lambda _: lambda part: np.array([1.0, 0.0, 1.0, 0.0]))(None, 0.0)
     assert verdict.values.tolist() == [1.0, 0.0]
     assert verdict.goodness == (0.5 if weight is None else 0.25)
     assert verdict.weights is None if weight is None else verdict.weights.tolist() == weight
-    assert Judge(Task(xr.parse_measure("P@1"), train), lambda _: lambda part: np.zeros(4))(None, 0.0).values is None
+    assert Judge(Task(er.parse_measure("P@1"), train), lambda _: lambda part: np.zeros(4))(None, 0.0).values is None
 
 
 def test_what_folds_choose_is_what_is_trained():
     train, _, _ = parts()
     with patch("exactrank.rankers.large_margin.choose_on_paths", return_value=4):
-        ranker = xr.RankSVM("nDCG@3").fit(train)
+        ranker = er.RankSVM("nDCG@3").fit(train)
     assert [one.chosen for one in ranker.selection_.candidates] == [number == 4 for number in range(9)]
     assert f"l2={ranker.model_.training['chosen']['l2']:.3g}" == ranker.selection_.chosen.name
 
@@ -284,20 +283,20 @@ def test_of_runs_the_rule_keeps_one_and_tells_how_close_the_others_are(drawn):
 def parts(queries=40, weight=None):
     X, y, qid = rows(queries=3 * queries, noise=1.0)
     cuts = [(qid >= first) & (qid < first + queries) for first in (0, queries, 2 * queries)]
-    return [xr.RankingData.from_arrays(X[cut], y[cut], qid=qid[cut], query_weight=weight) for cut in cuts]
+    return [er.RankingData.from_arrays(X[cut], y[cut], qid=qid[cut], query_weight=weight) for cut in cuts]
 
 
 @pytest.mark.parametrize(
     ("ranker", "names"),
     [
-        (xr.Ridge("nDCG@3"), "l2="),
-        (xr.RankSVM("nDCG@3"), "l2="),
-        (xr.StructuredRank("nDCG@3"), "bound="),
-        (xr.LambdaMART("nDCG@3", trees=20, min_documents=5, bags=0), "step "),
-        (xr.ListNet("nDCG@3"), "step "),
-        (xr.LambdaRank("nDCG@3", start="random", max_iter=20), "learning_rate="),
-        (xr.CoordinateAscent("nDCG@3", restarts=2, max_iter=2), "start "),
-        (xr.DirectRank("nDCG@3", bags=2, bagging="bootstrap"), "start="),
+        (er.Ridge("nDCG@3"), "l2="),
+        (er.RankSVM("nDCG@3"), "l2="),
+        (er.StructuredRank("nDCG@3"), "bound="),
+        (er.LambdaMART("nDCG@3", trees=20, min_documents=5, bags=0), "step "),
+        (er.ListNet("nDCG@3"), "step "),
+        (er.LambdaRank("nDCG@3", start="random", max_iter=20), "learning_rate="),
+        (er.CoordinateAscent("nDCG@3", restarts=2, max_iter=2), "start "),
+        (er.DirectRank("nDCG@3", bags=2, bagging="bootstrap"), "start="),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -317,16 +316,16 @@ def test_a_fitted_ranker_tells_what_validation_data_chose(ranker, names):
 
 def test_folds_tell_what_they_chose_and_the_training_data_alone_chooses_nothing():
     train, _, _ = parts()
-    for ranker in (xr.Ridge("nDCG@3"), xr.RankSVM("nDCG@3")):
+    for ranker in (er.Ridge("nDCG@3"), er.RankSVM("nDCG@3")):
         found = ranker.fit(train).selection_
         assert len(found.candidates) > 8
         assert f"{ranker.model_.training['chosen']['l2']:.3g}" in found.chosen.name
-    for ranker in (xr.LambdaMART("nDCG@3", trees=5, min_documents=5, bags=0), xr.DirectRank("nDCG@3", bags=0, restarts=2, max_iter=1)):
+    for ranker in (er.LambdaMART("nDCG@3", trees=5, min_documents=5, bags=0), er.DirectRank("nDCG@3", bags=0, restarts=2, max_iter=1)):
         found = ranker.fit(train).selection_
         assert (found.chosen, str(found)) == (None, "nothing to choose")
 
 
-@pytest.mark.parametrize("ranker", [xr.Ridge("nDCG@3"), xr.RankSVM("nDCG@3"), xr.LambdaMART("nDCG@3", trees=9, min_documents=5, bags=0)])
+@pytest.mark.parametrize("ranker", [er.Ridge("nDCG@3"), er.RankSVM("nDCG@3"), er.LambdaMART("nDCG@3", trees=9, min_documents=5, bags=0)])
 def test_validation_data_in_several_files_chooses_as_one_file(ranker, tmp_path):
     ranker, data = clone(ranker).set_params(backend=Shuffled()), parts(weight=1.0 + np.arange(40) % 3)
 
@@ -335,13 +334,13 @@ def test_validation_data_in_several_files_chooses_as_one_file(ranker, tmp_path):
         return ranker.fit(train, valid=valid).selection_
 
     assert chosen() == chosen(7, 21)
-    if not isinstance(ranker, xr.LambdaMART):  # whose trees differ a little where nothing was cut
+    if not isinstance(ranker, er.LambdaMART):  # whose trees differ a little where nothing was cut
         assert chosen() == ranker.set_params(backend=None).fit(data[0], valid=data[1]).selection_
 
 
 def test_the_command_line_tells_what_was_chosen(tmp_path):
     train, valid, _ = parts()
-    xr.write(train, tmp_path / "train.xr")
-    xr.write(valid, tmp_path / "valid.xr")
+    er.write(train, tmp_path / "train.xr")
+    er.write(valid, tmp_path / "valid.xr")
     told = called(0, "train", "ridge", tmp_path / "train.xr", "--valid", tmp_path / "valid.xr", "--out", tmp_path / "model.json")
-    assert str(xr.Ridge().fit(train, valid=valid).selection_) in told
+    assert str(er.Ridge().fit(train, valid=valid).selection_) in told

@@ -6,11 +6,10 @@ import pandas as pd
 import pytest
 import xgboost as xgb
 
-import exactrank as xr
+import exactrank as er
 from exactrank.rankers import RANKERS
-
-from .test_rankers import judged, quick, rows
-from .test_tree_ensemble import same
+from tests.models.test_tree_ensemble import same
+from tests.rankers.test_rankers import judged, quick, rows
 
 TREES = ["mart", "lambdamart", "directrank-trees"]
 PARAMETERS = ["ranknet", "lambdarank", "listnet", "listmle", "rankcosine", "approxndcg", "smoothrank", "spsarank", "coordinate-ascent"]
@@ -25,7 +24,7 @@ def interrupted(ranker, data, start, **more):
     def listener(progress):
         raise KeyboardInterrupt
 
-    with pytest.warns(xr.InterruptedWarning):
+    with pytest.warns(er.errors.InterruptedWarning):
         return ranker.fit(data, start=start, progress=listener, **more)
 
 
@@ -39,13 +38,13 @@ def test_no_more_steps_give_the_model_back(name, more):
 
 
 def test_directrank_goes_on_where_there_are_no_bags():
-    before = xr.DirectRank("nDCG@5", bags=0, max_iter=1).fit(judged())
-    assert interrupted(xr.DirectRank("nDCG@5", bags=0), judged(seed=7), before.model_).weights_ == pytest.approx(before.weights_)
-    further = xr.DirectRank("nDCG@5", bags=0).fit(judged(), start=before.model_)
+    before = er.DirectRank("nDCG@5", bags=0, max_iter=1).fit(judged())
+    assert interrupted(er.DirectRank("nDCG@5", bags=0), judged(seed=7), before.model_).weights_ == pytest.approx(before.weights_)
+    further = er.DirectRank("nDCG@5", bags=0).fit(judged(), start=before.model_)
     assert further.score(judged()) >= before.score(judged())
-    assert np.array_equal(xr.DirectRank("nDCG@5").fit(judged(), start=before.model_).weights_, further.weights_), "open bags are none then"
-    with pytest.raises(xr.SettingError, match="start is one model, and 20 bags are to be trained; give bags=0"):
-        xr.DirectRank("nDCG@5", bags=20).fit(judged(), start=before.model_)
+    assert np.array_equal(er.DirectRank("nDCG@5").fit(judged(), start=before.model_).weights_, further.weights_), "open bags are none then"
+    with pytest.raises(er.errors.SettingError, match="start is one model, and 20 bags are to be trained; give bags=0"):
+        er.DirectRank("nDCG@5", bags=20).fit(judged(), start=before.model_)
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -82,10 +81,10 @@ def test_training_begins_at_the_model(name):
 
 def test_a_network_is_standardised_anew():
     X, y, qid = rows()
-    before = xr.LambdaRank(hidden=3, max_iter=5).fit(X, y, qid=qid)
-    far = xr.RankingData.from_arrays(X.astype(np.float64) * 3 + 1e6, y, qid=qid, feature_names=[f"x{j}" for j in range(4)])
-    near = xr.RankingData.from_arrays(X, y, qid=qid)
-    after = interrupted(xr.LambdaRank(hidden=3, max_iter=5), far, before.model_)
+    before = er.LambdaRank(hidden=3, max_iter=5).fit(X, y, qid=qid)
+    far = er.RankingData.from_arrays(X.astype(np.float64) * 3 + 1e6, y, qid=qid, feature_names=[f"x{j}" for j in range(4)])
+    near = er.RankingData.from_arrays(X, y, qid=qid)
+    after = interrupted(er.LambdaRank(hidden=3, max_iter=5), far, before.model_)
     assert after.predict(near) == pytest.approx(before.predict(near), rel=1e-6)
 
 
@@ -97,7 +96,7 @@ def test_offsets_of_other_data_move_the_trees():
     after = quick("lambdamart", trees=5).fit(wide + 0.25, y, qid=qid, start=before.model_)
     small = quick("lambdamart", trees=5).fit(X, y, qid=qid, start=before.model_)
     for one in (after, small):
-        first = xr.TreeEnsemble(one.model_.scorer.table.first(before.model_.scorer.n_trees), one.model_.scorer.feature_names)
+        first = er.models.TreeEnsemble(one.model_.scorer.table.first(before.model_.scorer.n_trees), one.model_.scorer.feature_names)
         ours = first.score(X, offset=np.full(4, 2.0**30))
         assert np.corrcoef(ours, before.predict(wide))[0, 1] > 0.999
 
@@ -105,11 +104,11 @@ def test_offsets_of_other_data_move_the_trees():
 def test_what_stands_for_missing_values_stays():
     X, y, qid = rows()
     X[::7, 1] = np.nan
-    before = xr.ListNet(missing="mean", max_iter=5).fit(X, y, qid=qid)
-    after = interrupted(xr.ListNet(missing="mean", max_iter=5), xr.RankingData.from_arrays(2 * X + 1, y, qid=qid), before.model_)
+    before = er.ListNet(missing="mean", max_iter=5).fit(X, y, qid=qid)
+    after = interrupted(er.ListNet(missing="mean", max_iter=5), er.RankingData.from_arrays(2 * X + 1, y, qid=qid), before.model_)
     assert after.predict(X) == pytest.approx(before.predict(X), rel=1e-9)
-    with pytest.raises(xr.SettingError, match="missing='zero', but the model to start from has 'mean'; give the same"):
-        xr.ListNet(missing="zero").fit(X, y, qid=qid, start=before.model_)
+    with pytest.raises(er.errors.SettingError, match="missing='zero', but the model to start from has 'mean'; give the same"):
+        er.ListNet(missing="zero").fit(X, y, qid=qid, start=before.model_)
 
 
 def test_features_are_matched_by_name():
@@ -121,16 +120,16 @@ def test_features_are_matched_by_name():
     assert np.array_equal(ours.predict(turned), theirs.predict(frame))
     by_place = quick("lambdamart").fit(X, y, qid=qid, start=before.model_)
     assert np.array_equal(by_place.predict(X), theirs.predict(frame))
-    with pytest.raises(xr.IncompatibleError, match="in another order; give valid as a RankingData or a frame too"):
+    with pytest.raises(er.errors.IncompatibleError, match="in another order; give valid as a RankingData or a frame too"):
         quick("lambdamart").fit(turned, y, qid=qid, start=before.model_, valid=(X, y, qid))
 
 
 @pytest.mark.parametrize("estimator", [lgb.LGBMRanker(n_estimators=5, verbose=-1), xgb.XGBRanker(n_estimators=5)])
 def test_models_of_other_libraries_are_gone_on_from(estimator):
     X, y, qid = rows()
-    start = xr.from_estimator(estimator.fit(X, y, group=[8] * 12))
-    after = xr.LambdaMART("nDCG@5", trees=5, min_documents=1).fit(X, y, qid=qid, start=start)
-    first = xr.TreeEnsemble(after.model_.scorer.table.first(start.scorer.n_trees))
+    start = er.from_estimator(estimator.fit(X, y, group=[8] * 12))
+    after = er.LambdaMART("nDCG@5", trees=5, min_documents=1).fit(X, y, qid=qid, start=start)
+    first = er.models.TreeEnsemble(after.model_.scorer.table.first(start.scorer.n_trees))
     assert after.model_.scorer.n_trees > start.scorer.n_trees
     assert first.score(X) == pytest.approx(start.predict(X), rel=1e-6)
 
@@ -143,41 +142,41 @@ def test_a_run_from_a_start_is_resumed_with_it(monkeypatch):
         whole = quick(name, seed=1).fit(judged(), start=start, checkpoint=kept.append)
         resumed = quick(name, seed=1).fit(judged(), start=start, resume=kept[len(kept) // 2])
         assert np.array_equal(resumed.predict(judged()), whole.predict(judged()))
-        with pytest.raises(xr.IncompatibleError, match="the model was trained with data="):
+        with pytest.raises(er.errors.IncompatibleError, match="the model was trained with data="):
             quick(name, seed=1).fit(judged(), resume=kept[0])
 
 
 @pytest.mark.parametrize("name", [name for name in RANKERS if not RANKERS[name].takes.start])
 def test_rankers_that_begin_anew_say_so(name):
-    with pytest.raises(xr.IncompatibleError, match="begins anew on any data, so it takes no start; leave it out"):
+    with pytest.raises(er.errors.IncompatibleError, match="begins anew on any data, so it takes no start; leave it out"):
         quick(name).fit(judged(), start=quick("ridge").fit(judged()).model_)
 
 
 @pytest.mark.parametrize(
     ("ranker", "start", "said"),
     [
-        (xr.LambdaMART(), xr.Ridge(), "LambdaMART goes on from a trees model, and the start is a linear model"),
-        (xr.ListNet(), xr.MART(trees=2), "ListNet goes on from a linear or network model, and the start is a trees model"),
-        (xr.ListNet(hidden=3), xr.Ridge(), "the start.*a linear model, and a network of 3 units is to be trained; give hidden=None"),
-        (xr.ListNet(hidden=3), xr.ListNet(hidden=4, max_iter=1), "a network of 4 units, and a network of 3 units .* give hidden=4"),
-        (xr.ListNet(), xr.ListNet(hidden=4, max_iter=1), "a network of 4 units, and a linear model .* give hidden=4"),
-        (xr.MART(bags=3), xr.MART(trees=2), "start is one model, and 3 bags are to be trained; give bags=0"),
-        (xr.LambdaRank(start="random"), xr.Ridge(), "start='random' is set, and fit got a model to start from; leave out one of them"),
+        (er.LambdaMART(), er.Ridge(), "LambdaMART goes on from a trees model, and the start is a linear model"),
+        (er.ListNet(), er.MART(trees=2), "ListNet goes on from a linear or network model, and the start is a trees model"),
+        (er.ListNet(hidden=3), er.Ridge(), "the start.*a linear model, and a network of 3 units is to be trained; give hidden=None"),
+        (er.ListNet(hidden=3), er.ListNet(hidden=4, max_iter=1), "a network of 4 units, and a network of 3 units .* give hidden=4"),
+        (er.ListNet(), er.ListNet(hidden=4, max_iter=1), "a network of 4 units, and a linear model .* give hidden=4"),
+        (er.MART(bags=3), er.MART(trees=2), "start is one model, and 3 bags are to be trained; give bags=0"),
+        (er.LambdaRank(start="random"), er.Ridge(), "start='random' is set, and fit got a model to start from; leave out one of them"),
     ],
 )
 def test_starts_that_do_not_go_together_are_refused(ranker, start, said):
-    with pytest.raises(xr.ExactRankError, match=said.replace("the start.*", "the model to start from is ")):
+    with pytest.raises(er.errors.ExactRankError, match=said.replace("the start.*", "the model to start from is ")):
         ranker.fit(judged(), start=start.fit(judged()).model_)
 
 
 def test_other_features_are_refused():
-    start = xr.Ridge().fit(judged(features=3)).model_
-    with pytest.raises(xr.IncompatibleError, match="the data has 4 features, and the model to start from has 3; give the same ones"):
-        xr.ListNet().fit(judged(), start=start)
+    start = er.Ridge().fit(judged(features=3)).model_
+    with pytest.raises(er.errors.IncompatibleError, match="the data has 4 features, and the model to start from has 3; give the same ones"):
+        er.ListNet().fit(judged(), start=start)
     X, y, qid = rows()
-    named = xr.Ridge().fit(pd.DataFrame(X, columns=list("abcd")), y, qid=qid).model_
-    with pytest.raises(xr.IncompatibleError, match="other features than the model to start from: it lacks a, b"):
-        xr.ListNet().fit(pd.DataFrame(X, columns=list("wxyz")), y, qid=qid, start=named)
+    named = er.Ridge().fit(pd.DataFrame(X, columns=list("abcd")), y, qid=qid).model_
+    with pytest.raises(er.errors.IncompatibleError, match="other features than the model to start from: it lacks a, b"):
+        er.ListNet().fit(pd.DataFrame(X, columns=list("wxyz")), y, qid=qid, start=named)
 
 
 def test_a_start_keeps_its_levels():
@@ -190,9 +189,9 @@ def test_a_start_keeps_its_levels():
         grades = [worth[name] for name in colour]
         return pd.DataFrame({"query_id": np.repeat(np.arange(20), 10), "x": rng.normal(size=200), "colour": colour, "relevance": grades})
 
-    old, new = (xr.RankingData.from_frame(frame(colours)) for colours in (["amber", "blue", "cyan"], ["blue", "cyan", "dark"]))
-    before = xr.LambdaMART(trees=10, missing="keep", bags=0).fit(old)
-    after = xr.LambdaMART(trees=10, missing="keep", bags=0).fit(new, start=before.model_)
+    old, new = (er.RankingData.from_frame(frame(colours)) for colours in (["amber", "blue", "cyan"], ["blue", "cyan", "dark"]))
+    before = er.LambdaMART(trees=10, missing="keep", bags=0).fit(old)
+    after = er.LambdaMART(trees=10, missing="keep", bags=0).fit(new, start=before.model_)
     assert old.levels != new.levels
     assert after.model_.scorer.levels == before.model_.scorer.levels
     assert before.score(old) == 1.0

@@ -14,8 +14,7 @@ from exactrank import _core
 from exactrank.learning.trees.bins import CATEGORY, NUMBER, NUMBER_OR_MISSING, Layout
 from exactrank.learning.trees.growth import Units, WeightedTree, tree_table
 from exactrank.models.tree_ensemble import TreeEnsemble
-
-from .reference.forest import Binned, Rules, Tree, whole_forces
+from tests.reference.forest import Binned, Rules, Tree, whole_forces
 
 SEEDS = st.integers(0, 2**32 - 1)
 BLOCK = 8191  #: documents whose forces add up within one word

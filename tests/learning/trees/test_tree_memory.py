@@ -8,22 +8,21 @@ import sys
 
 import pytest
 
-import exactrank as xr
-
-from .test_out_of_core import DETERMINED, STACK, made
+import exactrank as er
+from tests.data.test_out_of_core import DETERMINED, STACK, made
 
 #: Trains on a mapped cache with 0.3 x the features' memory, 60 bytes per document and what does not grow with the documents, beyond what it
 #: has after a training on a few of them.
 LIMITED = """
 import json, resource, sys
 import numpy as np
-import exactrank as xr
+import exactrank as er
 
 def held():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmData"))
 
-data, ranker = xr.read(sys.argv[1]), getattr(xr, sys.argv[3])(trees=3, bags=0, threads=2)
+data, ranker = er.read(sys.argv[1]), getattr(er, sys.argv[3])(trees=3, bags=0, threads=2)
 ranker.fit(data.take_queries(np.arange(100)))
 resource.setrlimit(resource.RLIMIT_DATA, (held() + 3 * data.X.nbytes // 10 + 60 * data.n_documents + int(sys.argv[2]),) * 2)
 print(json.dumps(ranker.fit(data).model_.scorer.to_record()))
@@ -36,7 +35,7 @@ FIRM = 8 << 20  #: bytes, of what does not grow with the documents: histograms, 
 def test_trees_on_a_mapped_file_need_its_bins_and_little_more(tmp_path, ranker):
     """Few features, so that numbers by document count."""
     data = made(queries=20_000, documents=20, features=20)
-    xr.write(data, tmp_path / "large.xr")
+    er.write(data, tmp_path / "large.xr")
     ended = subprocess.run(
         [sys.executable, "-c", LIMITED, str(tmp_path / "large.xr"), str(FIRM), ranker],
         check=False,
@@ -47,5 +46,5 @@ def test_trees_on_a_mapped_file_need_its_bins_and_little_more(tmp_path, ranker):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (STACK,) * 2),
     )
     assert ended.returncode == 0, ended.stderr[-3000:]
-    theirs = getattr(xr, ranker)(trees=3, bags=0, threads=2).fit(data).model_.scorer.to_record()
+    theirs = getattr(er, ranker)(trees=3, bags=0, threads=2).fit(data).model_.scorer.to_record()
     assert json.loads(ended.stdout) == json.loads(json.dumps(theirs))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-import exactrank as xr
+import exactrank as er
 from exactrank.models.targets.plain import plain
 from tests.models.targets.test_export import FEATURES, data_of, scorers
 
@@ -17,13 +17,13 @@ def models(seed, missing="keep"):
 def forest(seed, missing="error", trees=4, leaves=6):
     """Trees that were trained with missing values, unless ``missing`` is "error"."""
     data = data_of(seed, holes=0.0 if missing == "error" else 0.3)
-    ranker = xr.LambdaMART(trees=trees, leaves=leaves, min_documents=1, bags=0, missing=missing, seed=seed % 1000)
+    ranker = er.LambdaMART(trees=trees, leaves=leaves, min_documents=1, bags=0, missing=missing, seed=seed % 1000)
     return ranker.fit(data).model_.scorer
 
 
 def rows_near(scorer, seed, holes=0.0, count=120):
     """Rows whose values are those around the thresholds of their features, and around 0, both sides included."""
-    rng, terms = np.random.default_rng(seed), plain(xr.Model(scorer))
+    rng, terms = np.random.default_rng(seed), plain(er.Model(scorer))
     columns = []
     for j in range(scorer.n_features):
         own = np.concatenate([tree.threshold[tree.feature == j] for tree in terms.trees]) if terms.trees else np.empty(0)
@@ -39,4 +39,4 @@ def rows_near(scorer, seed, holes=0.0, count=120):
 def as_data(rows):
     """The rows as one query, graded at random."""
     grades = np.random.default_rng(len(rows)).integers(0, 3, len(rows))
-    return xr.RankingData.from_arrays(rows, grades, group=[len(rows)], feature_names=FEATURES)
+    return er.RankingData.from_arrays(rows, grades, group=[len(rows)], feature_names=FEATURES)

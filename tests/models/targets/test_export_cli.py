@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import exactrank as xr
+import exactrank as er
 from exactrank.cli import app
 from exactrank.models.targets import TARGETS
 from tests.cli.test_cli import ok, refused, run
@@ -19,9 +19,9 @@ pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder, data = tmp_path_factory.mktemp("export"), data_of(1)
-    xr.write(data, folder / "data.xr")
-    xr.Ridge(measure="nDCG@3").fit(data).save(folder / "linear.json")
-    xr.LambdaMART(measure="nDCG@3", trees=5, min_documents=1, bags=0).fit(data).save(folder / "trees.json")
+    er.write(data, folder / "data.xr")
+    er.Ridge(measure="nDCG@3").fit(data).save(folder / "linear.json")
+    er.LambdaMART(measure="nDCG@3", trees=5, min_documents=1, bags=0).fit(data).save(folder / "trees.json")
     return folder
 
 
@@ -34,7 +34,7 @@ def test_a_file(files, tmp_path):
     shown = ok("export", files / "trees.json", "--to", "onnx", "--out", tmp_path / "m.onnx")
     content = (tmp_path / "m.onnx").read_bytes()
     assert shown == f"{tmp_path / 'm.onnx'}: {len(content):,} bytes\n"
-    assert content == xr.export(xr.load(files / "trees.json"), "onnx").content
+    assert content == er.export(er.load(files / "trees.json"), "onnx").content
 
 
 def test_a_check(files, tmp_path):
@@ -56,12 +56,12 @@ def halved(files, *options):
 
 
 def test_json(files, halves):
-    linear, data = xr.load(files / "linear.json"), xr.read(files / "data.xr")
+    linear, data = er.load(files / "linear.json"), er.read(files / "data.xr")
     ours = linear.predict(data)
-    value = xr.parse_measure("nDCG@3").on(data).mean(ours)
+    value = er.parse_measure("nDCG@3").on(data).mean(ours)
     assert json.loads(halved(files, "--check", files / "data.xr", "--json")[0]) == {
         "target": "halves",
-        "bytes": len(xr.export(linear, Halves()).content),
+        "bytes": len(er.export(linear, Halves()).content),
         "remarks": ["scores are halved"],
         "check": {
             "target": "halves",
@@ -80,7 +80,7 @@ def test_json(files, halves):
 
 
 def test_text_goes_to_standard_output_alone(files, halves):
-    text = xr.export(xr.load(files / "linear.json"), Halves()).text
+    text = er.export(er.load(files / "linear.json"), Halves()).text
     assert halved(files)[0] == text + "\n"
     out, err = halved(files, "--check", files / "data.xr")
     assert out == text + "\n"
@@ -116,8 +116,8 @@ def test_refusals(files, model, options, says):
 
 
 def test_data_of_other_features_is_refused(files, tmp_path):
-    other = xr.RankingData.from_arrays([[1.0], [2.0]], [0, 1], group=[2], feature_names=["bm25"])
-    xr.write(other, tmp_path / "other.xr")
+    other = er.RankingData.from_arrays([[1.0], [2.0]], [0, 1], group=[2], feature_names=["bm25"])
+    er.write(other, tmp_path / "other.xr")
     given = ("export", files / "trees.json", "--to", "onnx", "--out", tmp_path / "m.onnx", "--check", tmp_path / "other.xr")
     refused(2, "dense", *given)
     assert not (tmp_path / "m.onnx").exists()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.models.targets.expression import evaluated
 from exactrank.models.targets.lucene_expression import MOST, TERMS, _tree, byte_code
@@ -35,7 +35,7 @@ def twin_scores(made, rows, features=FEATURES):
 def test_scores_are_those_of_the_model(seed, target):
     missing = "zero" if target == "lucene-expression" else "keep"  # which it refuses: a document without a value gets 0
     for kind, scorer in models(seed, missing).items():
-        made, rows = xr.export(scorer, target), rows_near(scorer, seed)
+        made, rows = er.export(scorer, target), rows_near(scorer, seed)
         if kind in ("thresholds", "trees"):
             np.testing.assert_array_equal(twin_scores(made, rows), scorer.score(rows))
         assert made.check(as_data(rows)).beyond_rounding == 0
@@ -46,19 +46,19 @@ def test_scores_are_those_of_the_model(seed, target):
 def test_vespa_sends_missing_values_where_the_model_does(seed, missing):
     scorer = forest(seed, missing)
     rows = rows_near(scorer, seed, holes=0.3)
-    np.testing.assert_array_equal(twin_scores(xr.export(scorer, "vespa"), rows), scorer.score(rows))
-    linear = xr.Linear(np.array([0.5, -1.5, 2.0]), FEATURES, missing="zero")
-    both = xr.Sum((linear, scorer), np.array([1.0, 0.5]))
-    assert xr.export(both, "vespa").check(as_data(rows)).beyond_rounding == 0
+    np.testing.assert_array_equal(twin_scores(er.export(scorer, "vespa"), rows), scorer.score(rows))
+    linear = er.models.Linear(np.array([0.5, -1.5, 2.0]), FEATURES, missing="zero")
+    both = er.models.Sum((linear, scorer), np.array([1.0, 0.5]))
+    assert er.export(both, "vespa").check(as_data(rows)).beyond_rounding == 0
 
 
 def test_lucene_takes_absent_values_for_0():
     scorer = forest(1, "zero")
     rows = rows_near(scorer, 1, holes=0.3)
-    np.testing.assert_array_equal(twin_scores(xr.export(scorer, "lucene-expression"), rows), scorer.score(rows))
+    np.testing.assert_array_equal(twin_scores(er.export(scorer, "lucene-expression"), rows), scorer.score(rows))
     kept = forest(2, "keep")
     with pytest.raises(IncompatibleError, match=r"\(missing='keep'\); train with missing='zero'"):
-        xr.export(kept, "lucene-expression")
+        er.export(kept, "lucene-expression")
 
 
 @pytest.mark.parametrize("case", ["no_missing", "nan_missing"])
@@ -80,58 +80,58 @@ def test_vespa_imports_what_the_real_importer_does(case):
     expected, at = np.array(golden["lightgbm_scores"]), np.any(np.float32(1e-35) == X, axis=1)
     np.testing.assert_array_equal(fast[~at], expected[~at])
     assert np.array_equal(fast, expected) == (case == "no_missing")
-    made = xr.export(TreeEnsemble.of_lightgbm(golden["lightgbm_text"]), "vespa")
+    made = er.export(TreeEnsemble.of_lightgbm(golden["lightgbm_text"]), "vespa")
     np.testing.assert_array_equal(made.target.scores(made.content, X, features), expected)
     slow = [vespa_score(vespa_import(json.loads(made.text)), features, row) for row in X]
     np.testing.assert_array_equal(slow, expected)
 
 
 def test_vespa_writes_the_four_keys_that_its_importer_reads():
-    model = json.loads(xr.export(forest(0), "vespa").text)
+    model = json.loads(er.export(forest(0), "vespa").text)
     assert list(model) == ["objective", "feature_names", "pandas_categorical", "tree_info"]
     assert (model["objective"], model["feature_names"], model["pandas_categorical"]) == ("lambdarank", list(FEATURES), [])
 
 
 def test_vespa_knows_its_own_features_from_functions():
-    named = xr.Linear(np.array([0.5, -1.0]), ("bm25(title)", "fieldMatch(title).completeness"))
-    made = xr.export(named, "vespa", model_name="mine")
+    named = er.models.Linear(np.array([0.5, -1.0]), ("bm25(title)", "fieldMatch(title).completeness"))
+    made = er.export(named, "vespa", model_name="mine")
     assert "0.5 * bm25(title) +\n            -1.0 * fieldMatch(title).completeness" in made.text
     assert made.remarks == ("save it as schemas/SCHEMA/mine.profile in the application, where SCHEMA is the name of your schema",)
-    assert "function bm25() { expression: ... }" in xr.export(forest(0), "vespa").remarks[1]
+    assert "function bm25() { expression: ... }" in er.export(forest(0), "vespa").remarks[1]
 
 
 @pytest.mark.parametrize("name", ["if", "tanh", "a b", "1a", "a}", "title-bm25", "bm25(title", "é", ""])
 def test_names_that_vespa_cannot_read_are_refused(name):
     with pytest.raises(IncompatibleError, match="vespa cannot have a feature called"):
-        xr.export(xr.Linear(np.ones(2), ("fine", name)), "vespa")
+        er.export(er.models.Linear(np.ones(2), ("fine", name)), "vespa")
 
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf])
 def test_weights_that_are_no_numbers_never_come_to_an_export(weight):
     with pytest.raises(DataError, match="finite"):
-        xr.Linear(np.array([weight]), ("a",))
+        er.models.Linear(np.array([weight]), ("a",))
 
 
 @pytest.mark.parametrize("name", ["", "a b", "1a", "if", "default", "a(b)", "bm25", "é"])
 def test_a_rank_profile_needs_a_name_of_its_own(name):
     with pytest.raises(SettingError, match=re.escape(f"model_name={name!r}")):
-        xr.export(forest(0), "vespa", model_name=name)
+        er.export(forest(0), "vespa", model_name=name)
     with pytest.raises(SettingError, match="needs a function 'a_linear', but a feature has that name"):
-        xr.export(xr.Linear(np.ones(1), ("a_linear",)), "vespa", model_name="a")
+        er.export(er.models.Linear(np.ones(1), ("a_linear",)), "vespa", model_name="a")
 
 
 @pytest.mark.parametrize("name", ["a b", "1a", "a-b", "a.", "a'", "é"])
 def test_names_that_lucene_cannot_read_are_refused(name):
     with pytest.raises(IncompatibleError, match="lucene-expression cannot have a feature called"):
-        xr.export(xr.Linear(np.ones(1), (name,)), "lucene-expression")
+        er.export(er.models.Linear(np.ones(1), (name,)), "lucene-expression")
 
 
 def test_lucene_variables():
-    linear = xr.Linear(np.array([0.5, -1.0]), ("_score", "stats.age"))
-    made = xr.export(linear, "lucene-expression", variables="doc")
+    linear = er.models.Linear(np.array([0.5, -1.0]), ("_score", "stats.age"))
+    made = er.export(linear, "lucene-expression", variables="doc")
     assert made.text == "0.5 * _score - 1.0 * doc['stats.age'].value\n"
     np.testing.assert_array_equal(twin_scores(made, np.array([[2.0, 3.0]]), linear.feature_names), [-2.0])
-    assert xr.export(xr.Linear(np.zeros(1), ("a",)), "lucene-expression").text == "0.0\n"
+    assert er.export(er.models.Linear(np.zeros(1), ("a",)), "lucene-expression").text == "0.0\n"
 
 
 @pytest.mark.parametrize(
@@ -159,17 +159,17 @@ def test_expressions_are_read_up_to_a_depth():
 def large_forest(count):
     """So many trees of 31 leaves, of noise."""
     rng = np.random.default_rng(0)
-    data = xr.RankingData.from_arrays(rng.normal(size=(600, 3)), rng.integers(0, 3, 600), group=[20] * 30, feature_names=FEATURES)
-    return xr.LambdaMART(trees=count, bags=0, leaves=31, min_documents=1, missing="zero").fit(data).model_.scorer
+    data = er.RankingData.from_arrays(rng.normal(size=(600, 3)), rng.integers(0, 3, 600), group=[20] * 30, feature_names=FEATURES)
+    return er.LambdaMART(trees=count, bags=0, leaves=31, min_documents=1, missing="zero").fit(data).model_.scorer
 
 
 def test_what_java_would_not_take_is_refused():
     with pytest.raises(IncompatibleError, match=r"bytes of byte code, above 60,000 .* train fewer or smaller trees"):
-        xr.export(large_forest(90), "lucene-expression")
-    wide = xr.Linear(np.ones(TERMS + 1), tuple(f"x{j}" for j in range(TERMS + 1)))
+        er.export(large_forest(90), "lucene-expression")
+    wide = er.models.Linear(np.ones(TERMS + 1), tuple(f"x{j}" for j in range(TERMS + 1)))
     with pytest.raises(IncompatibleError, match="1,001 terms"):
-        xr.export(wide, "lucene-expression")
-    assert "interpreted" in xr.export(large_forest(20), "lucene-expression").remarks[1]
+        er.export(wide, "lucene-expression")
+    assert "interpreted" in er.export(large_forest(20), "lucene-expression").remarks[1]
 
 
 JAVA = """
@@ -239,15 +239,15 @@ def lucene(tmp_path_factory):
 
 def test_lucene_itself_scores_as_the_model_does(lucene):
     known = [(kind, scorer, seed) for seed in range(4) for kind, scorer in models(seed).items()]
-    wide = xr.Linear(np.linspace(-1, 1, TERMS), tuple(f"x{j}" for j in range(TERMS)))
+    wide = er.models.Linear(np.linspace(-1, 1, TERMS), tuple(f"x{j}" for j in range(TERMS)))
     known += [("trees", large_forest(67), 0), ("linear", wide, 0)]  # the largest that are written
     cases, expected = [], []
     for kind, scorer, seed in known:
-        made, rows = xr.export(scorer, "lucene-expression"), rows_near(scorer, seed, count=120 if scorer is not wide else 2)
+        made, rows = er.export(scorer, "lucene-expression"), rows_near(scorer, seed, count=120 if scorer is not wide else 2)
         cases.append((made.text, scorer.feature_names, rows.astype(np.float64)))
         expected.append((kind, twin_scores(made, rows, scorer.feature_names), scorer.score(rows)))
-    assert 0.9 * MOST < byte_code(plain(xr.Model(known[-2][1]))) <= MOST
-    too_large = plain(xr.Model(large_forest(90)))
+    assert 0.9 * MOST < byte_code(plain(er.Model(known[-2][1]))) <= MOST
+    too_large = plain(er.Model(large_forest(90)))
     cases.append((" + ".join(_tree(tree, FEATURES) for tree in too_large.trees), FEATURES, np.zeros((1, 3))))
     *theirs, size = lucene(cases)
     assert isinstance(size, int)  # that of the byte code which Java would not take

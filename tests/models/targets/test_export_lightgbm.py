@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.errors import IncompatibleError
 from exactrank.models.sum import sum_of
 from tests.models.targets.engine_rows import FEATURES, as_data, forest, models, rows_near
@@ -30,10 +30,10 @@ def test_scores_are_those_of_the_model(seed):
     known = models(seed)
     steps = known["thresholds"]
     for scorer in (known["trees"], steps, sum_of([steps, known["trees"]], [0.5, 2.0])):
-        made, rows = xr.export(scorer, "lightgbm"), rows_near(scorer, seed)
+        made, rows = er.export(scorer, "lightgbm"), rows_near(scorer, seed)
         if scorer is not known["trees"]:
             rows = without_tiny(rows)
-        if not isinstance(scorer, xr.Sum):
+        if not isinstance(scorer, er.models.Sum):
             np.testing.assert_array_equal(lightgbm_scores(made, rows), scorer.score(rows))
         assert made.check(as_data(rows)).beyond_rounding == 0
 
@@ -42,46 +42,46 @@ def test_scores_are_those_of_the_model(seed):
 @given(st.integers(0, 10**6), st.sampled_from(["keep", "zero", "mean"]))
 def test_missing_values_are_what_the_model_takes_them_for(seed, missing):
     scorer = forest(seed, missing)
-    made, rows = xr.export(scorer, "lightgbm"), rows_near(scorer, seed, holes=0.3)
+    made, rows = er.export(scorer, "lightgbm"), rows_near(scorer, seed, holes=0.3)
     np.testing.assert_array_equal(lightgbm_scores(made, rows), scorer.score(rows))
     filled = replace(forest(seed, "keep"), missing="mean", fill=np.array([0.5, -1.0, 2.0]))  # by which its nodes do not go
-    np.testing.assert_array_equal(lightgbm_scores(xr.export(filled, "lightgbm"), rows), filled.score(rows))
+    np.testing.assert_array_equal(lightgbm_scores(er.export(filled, "lightgbm"), rows), filled.score(rows))
 
 
 def test_the_text_is_read_back_as_the_same_trees():
     trained = forest(1)
-    text = xr.export(trained, "lightgbm").text
-    assert same(xr.TreeEnsemble.of_lightgbm(text).table, trained.table)
-    assert xr.TreeEnsemble.of_lightgbm(text).feature_names == trained.feature_names
+    text = er.export(trained, "lightgbm").text
+    assert same(er.models.TreeEnsemble.of_lightgbm(text).table, trained.table)
+    assert er.models.TreeEnsemble.of_lightgbm(text).feature_names == trained.feature_names
     assert text.count("\nobjective=lambdarank\n") == text.count("[objective: lambdarank]") == 1
 
 
 def categorical():
     rng = np.random.default_rng(0)
     rows = np.stack([rng.normal(size=200), rng.integers(0, 5, 200)], axis=1).astype(np.float32)
-    data = xr.RankingData.from_arrays(rows, np.isin(rows[:, 1], [1, 3]).astype(int), group=[10] * 20, feature_names=["a", "kind"])
-    return xr.LambdaMART(trees=5, leaves=4, min_documents=1, bags=0, categorical=["kind"]).fit(data).model_.scorer, data
+    data = er.RankingData.from_arrays(rows, np.isin(rows[:, 1], [1, 3]).astype(int), group=[10] * 20, feature_names=["a", "kind"])
+    return er.LambdaMART(trees=5, leaves=4, min_documents=1, bags=0, categorical=["kind"]).fit(data).model_.scorer, data
 
 
 def test_categorical_splits_stay():
     scorer, data = categorical()
-    made = xr.export(scorer, "lightgbm")
-    assert same(xr.TreeEnsemble.of_lightgbm(made.text).table, scorer.table)
+    made = er.export(scorer, "lightgbm")
+    assert same(er.models.TreeEnsemble.of_lightgbm(made.text).table, scorer.table)
     assert made.remarks == ()
     np.testing.assert_array_equal(lightgbm_scores(made, data.X), scorer.score(data.X))
     found = made.check(data)
     assert (found.largest, found.beyond_rounding) == (0.0, 0)
     with pytest.raises(IncompatibleError, match="categorical split, which only --to lightgbm can write"):
-        xr.export(scorer, "python")
+        er.export(scorer, "python")
     filled = replace(scorer, missing="mean", fill=np.array([0.5, 1.0]))
-    assert xr.export(filled, "lightgbm").remarks == ("the model fills missing values by missing='mean'; fill them before scoring",)
+    assert er.export(filled, "lightgbm").remarks == ("the model fills missing values by missing='mean'; fill them before scoring",)
 
 
 def test_treelite_reads_it(tmp_path):
     treelite = pytest.importorskip("treelite", reason="needs treelite")
     scorer = forest(3)
     rows = rows_near(scorer, 3)
-    xr.export(scorer, "lightgbm").save(tmp_path / "model.txt")
+    er.export(scorer, "lightgbm").save(tmp_path / "model.txt")
     model = treelite.frontend.load_lightgbm_model(tmp_path / "model.txt")
     found = treelite.gtil.predict(model, rows.astype(np.float64), pred_margin=True).ravel()
     np.testing.assert_allclose(found, scorer.score(without_tiny(rows)), atol=1e-12)
@@ -90,25 +90,25 @@ def test_treelite_reads_it(tmp_path):
 def test_what_is_not_trees_is_refused():
     for kind, says in {"linear": "weights of features", "network": "hidden units", "linear and trees": "weights of features"}.items():
         with pytest.raises(IncompatibleError, match=f"lightgbm cannot express {says}; train trees"):
-            xr.export(models(0)[kind], "lightgbm")
+            er.export(models(0)[kind], "lightgbm")
     with pytest.raises(IncompatibleError, match="has no weights, units or trees"):
-        xr.export(xr.Thresholds((np.empty(0),), (np.empty(0),), ("a",)), "lightgbm")
+        er.export(er.models.Thresholds((np.empty(0),), (np.empty(0),), ("a",)), "lightgbm")
 
 
 def test_names_that_the_text_cannot_have_are_told():
-    steps = xr.Thresholds((np.array([0.5]), np.array([1.0])), (np.ones(1), np.ones(1)), ("fine", "a b"))
-    made = xr.export(steps, "lightgbm")
+    steps = er.models.Thresholds((np.array([0.5]), np.array([1.0])), (np.ones(1), np.ones(1)), ("fine", "a b"))
+    made = er.export(steps, "lightgbm")
     assert "a feature called 'a b', so features are numbered" in made.remarks[0]
     assert lightgbm_scores(made, np.array([[0.5, 2.0], [0.75, 1.0]])).tolist() == [1.0, 1.0]
 
 
 def test_steps_are_a_model_of_lightgbm_like_any_other():
-    dumped = lgb.Booster(model_str=xr.export(models(2)["thresholds"], "lightgbm").text).dump_model()
+    dumped = lgb.Booster(model_str=er.export(models(2)["thresholds"], "lightgbm").text).dump_model()
     assert (dumped["feature_names"], dumped["objective"]) == (list(FEATURES), "lambdarank")
 
 
 def test_a_tree_of_a_single_leaf_is_written_too():
-    steps = xr.Thresholds((np.array([0.5]),), (np.ones(1),), ("a",))
-    both = xr.Sum((steps, xr.TreeEnsemble(single_leaf(), ("a",))), np.array([1.0, 2.0]))
-    made, rows = xr.export(both, "lightgbm"), np.array([[0.5], [0.75]], np.float32)
+    steps = er.models.Thresholds((np.array([0.5]),), (np.ones(1),), ("a",))
+    both = er.models.Sum((steps, er.models.TreeEnsemble(single_leaf(), ("a",))), np.array([1.0, 2.0]))
+    made, rows = er.export(both, "lightgbm"), np.array([[0.5], [0.75]], np.float32)
     assert lightgbm_scores(made, rows).tolist() == both.score(rows).tolist() == [1.0, 2.0]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.errors import IncompatibleError
 from exactrank.models.targets.onnx import _Graph
 from exactrank.models.targets.plain import plain
@@ -23,7 +23,7 @@ seeds = st.integers(0, 10**6)
 
 def adversarial(scorer, seed, holes=False):
     """Rows with each threshold's float32 neighbours, and odd values, in the place of its feature."""
-    terms, rows = plain(xr.Model(scorer)), []
+    terms, rows = plain(er.Model(scorer)), []
     odd = np.array([0.0, -0.0, 1e-45, -1e-45, 1e-38, 3e38, -3e38, *([np.nan] if holes else [])], np.float32)
     for tree in terms.trees:
         for feature, threshold in zip(tree.feature, tree.threshold, strict=True):
@@ -36,7 +36,7 @@ def adversarial(scorer, seed, holes=False):
 
 
 def as_data(rows):
-    return xr.RankingData.from_arrays(rows, np.arange(len(rows)) % 3, group=[len(rows)], feature_names=FEATURES)
+    return er.RankingData.from_arrays(rows, np.arange(len(rows)) % 3, group=[len(rows)], feature_names=FEATURES)
 
 
 def runtime_scores(content, rows, threads=1):
@@ -50,7 +50,7 @@ def runtime_scores(content, rows, threads=1):
 def test_double_trees_and_steps_score_to_the_bit(seed):
     for scorer in scorers(seed)[2:4]:
         rows = adversarial(scorer, seed)
-        made = xr.export(scorer, "onnx")
+        made = er.export(scorer, "onnx")
         np.testing.assert_array_equal(runtime_scores(made.content, rows.astype(np.float64))[:, 0], scorer.score(rows))
 
 
@@ -58,16 +58,16 @@ def test_double_trees_and_steps_score_to_the_bit(seed):
 @given(seeds, st.sampled_from(["keep", "zero", "mean"]))
 def test_missing_values_go_where_the_model_sends_them(seed, missing):
     data = data_of(seed, holes=0.3)
-    trees = xr.LambdaMART(trees=4, leaves=4, min_documents=1, bags=0, missing=missing).fit(data).model_.scorer
+    trees = er.LambdaMART(trees=4, leaves=4, min_documents=1, bags=0, missing=missing).fit(data).model_.scorer
     rows = adversarial(trees, seed, holes=True)
-    np.testing.assert_array_equal(runtime_scores(xr.export(trees, "onnx").content, rows.astype(np.float64))[:, 0], trees.score(rows))
-    older = runtime_scores(xr.export(trees, "onnx", ml_opset=3).content, rows.astype(np.float64))[:, 0]
+    np.testing.assert_array_equal(runtime_scores(er.export(trees, "onnx").content, rows.astype(np.float64))[:, 0], trees.score(rows))
+    older = runtime_scores(er.export(trees, "onnx", ml_opset=3).content, rows.astype(np.float64))[:, 0]
     np.testing.assert_allclose(older, trees.score(rows), rtol=1e-6, atol=1e-6)
     if missing != "keep":
-        for ranker in (xr.Ridge(missing=missing), xr.LambdaRank(hidden=2, max_iter=2, bags=0, missing=missing)):
+        for ranker in (er.Ridge(missing=missing), er.LambdaRank(hidden=2, max_iter=2, bags=0, missing=missing)):
             model = ranker.fit(data).model_
             for ml_opset, numbers in FORMS:
-                made = xr.export(model, "onnx", ml_opset=ml_opset, numbers=numbers)
+                made = er.export(model, "onnx", ml_opset=ml_opset, numbers=numbers)
                 assert made.check(as_data(rows_of(seed + 1, holes=0.3))).beyond_rounding == 0
 
 
@@ -77,7 +77,7 @@ def test_every_kind_and_form_is_within_rounding(seed):
     for scorer in scorers(seed):
         data = as_data(np.clip(adversarial(scorer, seed), -1e3, 1e3))
         for ml_opset, numbers in FORMS:
-            made = xr.export(scorer, "onnx", ml_opset=ml_opset, numbers=numbers)
+            made = er.export(scorer, "onnx", ml_opset=ml_opset, numbers=numbers)
             onnx.checker.check_model(onnx.load_from_string(made.content), full_check=True)
             found = made.check(data, "nDCG@10")
             assert found.beyond_rounding == 0
@@ -91,16 +91,16 @@ def test_thresholds_that_are_rounded_to_nearest_are_noticed(monkeypatch):
     scorer = scorers(0)[3]
     data = as_data(np.clip(adversarial(scorer, 0), -1e3, 1e3))
     nearest = lambda graph, trees: np.concatenate([tree.threshold for tree in trees]).astype(graph.number)  # noqa: E731
-    assert xr.export(scorer, "onnx", numbers="float").check(data, "nDCG@10").beyond_rounding == 0
+    assert er.export(scorer, "onnx", numbers="float").check(data, "nDCG@10").beyond_rounding == 0
     monkeypatch.setattr(_Graph, "thresholds", nearest)
-    assert xr.export(scorer, "onnx", numbers="float").check(data, "nDCG@10").beyond_rounding > 0
+    assert er.export(scorer, "onnx", numbers="float").check(data, "nDCG@10").beyond_rounding > 0
 
 
 def test_a_leaf_and_a_node_below_a_root_have_different_numbers():
     """ONNX Runtime 1.21 to 1.23 takes such a tree for a single leaf."""
     for seed in range(20):
-        trees = xr.LambdaMART(trees=9, leaves=5, min_documents=1, bags=0, seed=seed).fit(data_of(seed)).model_.scorer
-        given = {one.name: one for one in onnx.load_from_string(xr.export(trees, "onnx").content).graph.node[0].attribute}
+        trees = er.LambdaMART(trees=9, leaves=5, min_documents=1, bags=0, seed=seed).fit(data_of(seed)).model_.scorer
+        given = {one.name: one for one in onnx.load_from_string(er.export(trees, "onnx").content).graph.node[0].attribute}
         for root in given["tree_roots"].ints:
             assert given["nodes_truenodeids"].ints[root] != given["nodes_falsenodeids"].ints[root]
 
@@ -109,7 +109,7 @@ def test_a_leaf_and_a_node_below_a_root_have_different_numbers():
 @pytest.mark.parametrize("kind", range(6))
 def test_any_number_of_documents(kind, ml_opset, numbers):
     scorer = scorers(1)[kind]
-    content = xr.export(scorer, "onnx", ml_opset=ml_opset, numbers=numbers).content
+    content = er.export(scorer, "onnx", ml_opset=ml_opset, numbers=numbers).content
     rows = rows_of(2, 70).astype(np.float64 if numbers == "double" else np.float32)
     whole = runtime_scores(content, rows)
     assert whole.dtype == rows.dtype
@@ -120,23 +120,23 @@ def test_any_number_of_documents(kind, ml_opset, numbers):
 
 
 def test_a_tree_of_one_leaf():
-    data = xr.RankingData.from_arrays(rows_of(0, 12), np.arange(12) % 2, group=[6, 6], feature_names=FEATURES)
+    data = er.RankingData.from_arrays(rows_of(0, 12), np.arange(12) % 2, group=[6, 6], feature_names=FEATURES)
     no_splits = np.empty(0)
     table = TreeTable(data.n_features, [0, 0], *[no_splits] * 6, [0.25], [0], no_splits, [1.0], [1.0])
-    leaf = xr.TreeEnsemble(table, data.feature_names)
-    assert not any(len(tree.feature) for tree in plain(xr.Model(leaf)).trees)
+    leaf = er.models.TreeEnsemble(table, data.feature_names)
+    assert not any(len(tree.feature) for tree in plain(er.Model(leaf)).trees)
     for ml_opset, numbers in FORMS:
-        made = xr.export(leaf, "onnx", ml_opset=ml_opset, numbers=numbers)
+        made = er.export(leaf, "onnx", ml_opset=ml_opset, numbers=numbers)
         onnx.checker.check_model(onnx.load_from_string(made.content), full_check=True)
         assert made.check(data).beyond_rounding == 0
 
 
 def test_names_and_properties():
-    ranker = xr.Ridge(measure="nDCG@3").fit(data_of(0))
-    model = onnx.load_from_string(xr.export(ranker, "onnx", model_name="shop").content)
+    ranker = er.Ridge(measure="nDCG@3").fit(data_of(0))
+    model = onnx.load_from_string(er.export(ranker, "onnx", model_name="shop").content)
     known = {one.key: one.value for one in model.metadata_props}
     assert {key: value for key, value in known.items() if key not in ("model", "graph")} == {
-        "exactrank": xr.__version__,
+        "exactrank": er.__version__,
         "features": json.dumps(FEATURES),
         "measure": ranker.model_.measure,
         "missing": "zero",
@@ -144,16 +144,16 @@ def test_names_and_properties():
     assert (model.graph.name, model.producer_name) == ("shop", "exactrank")
     assert [one.name for one in (*model.graph.input, *model.graph.output)] == ["x", "score"]
     assert [one.type.tensor_type.shape.dim[1].dim_value for one in (*model.graph.input, *model.graph.output)] == [3, 1]
-    assert xr.export(ranker, "onnx").content == xr.export(ranker, "onnx").content
+    assert er.export(ranker, "onnx").content == er.export(ranker, "onnx").content
 
 
 def test_features_beyond_floats():
     rng = np.random.default_rng(0)
     near = rng.normal(size=(60, 3)) * [1, 1, 100] + [0, 0, 1e9]
-    data = xr.RankingData.from_arrays(near, (near[:, 2] > 1e9 + 5).astype(int), group=[6] * 10, feature_names=FEATURES)
-    for ranker in (xr.Ridge(), xr.LambdaMART(trees=3, min_documents=1, bags=0)):
+    data = er.RankingData.from_arrays(near, (near[:, 2] > 1e9 + 5).astype(int), group=[6] * 10, feature_names=FEATURES)
+    for ranker in (er.Ridge(), er.LambdaMART(trees=3, min_documents=1, bags=0)):
         model = ranker.fit(data)
-        double, single = xr.export(model, "onnx"), xr.export(model, "onnx", numbers="float")
+        double, single = er.export(model, "onnx"), er.export(model, "onnx", numbers="float")
         assert double.check(data).beyond_rounding == 0
         np.testing.assert_allclose(runtime_scores(double.content, near)[:, 0], ranker.predict(data), rtol=1e-6, atol=1e-6)
         assert any("float32 cannot distinguish values of 'age'" in remark for remark in single.remarks)
@@ -163,9 +163,9 @@ def test_features_beyond_floats():
 def test_several_threads_change_the_last_digits_alone():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(200, 3)).astype(np.float32)
-    data = xr.RankingData.from_arrays(rows, (rows.sum(axis=1) > 0).astype(int), group=[10] * 20)
-    trees = xr.MART(trees=120, leaves=7, min_documents=1, bags=0).fit(data).model_.scorer
-    content, ours = xr.export(trees, "onnx").content, trees.score(rows)
+    data = er.RankingData.from_arrays(rows, (rows.sum(axis=1) > 0).astype(int), group=[10] * 20)
+    trees = er.MART(trees=120, leaves=7, min_documents=1, bags=0).fit(data).model_.scorer
+    content, ours = er.export(trees, "onnx").content, trees.score(rows)
     np.testing.assert_array_equal(runtime_scores(content, rows.astype(np.float64))[:, 0], ours)
     np.testing.assert_allclose(runtime_scores(content, rows.astype(np.float64), threads=2)[:, 0], ours, rtol=1e-12, atol=1e-12)
 
@@ -179,21 +179,21 @@ def test_several_threads_change_the_last_digits_alone():
     ],
 )
 def test_bad_settings(given, says):
-    with pytest.raises(xr.SettingError, match=says):
-        xr.export(xr.Linear(np.ones(3)), "onnx", **given)
+    with pytest.raises(er.errors.SettingError, match=says):
+        er.export(er.models.Linear(np.ones(3)), "onnx", **given)
 
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf])
 def test_weights_that_are_no_numbers_never_get_here(weight):
-    with pytest.raises(xr.DataError, match="give finite numbers"):
-        xr.export(xr.Linear(np.array([1.0, weight])), "onnx")
+    with pytest.raises(er.errors.DataError, match="give finite numbers"):
+        er.export(er.models.Linear(np.array([1.0, weight])), "onnx")
 
 
 def test_what_is_not_installed_is_named(monkeypatch):
-    made = xr.export(xr.Linear(np.ones(3), FEATURES), "onnx")
+    made = er.export(er.models.Linear(np.ones(3), FEATURES), "onnx")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(IncompatibleError, match=r"need onnxruntime, which is not installed; pip install 'exactrank\[onnx\]'"):
         made.check(data_of(0))
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(IncompatibleError, match=r"ONNX files need onnx, which is not installed; pip install 'exactrank\[onnx\]'"):
-        xr.export(xr.Linear(np.ones(3)), "onnx")
+        er.export(er.models.Linear(np.ones(3)), "onnx")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.models.lightgbm_text import read_lightgbm
 from exactrank.models.plain_tree import PlainTree, table_of
@@ -52,7 +52,7 @@ def exported(scorer, to, **more):
     name, settings_ = re.fullmatch(r"([a-z-]+)(?:\((\w+)=(.*)\))?", to), {}
     if name[2]:
         settings_ = {name[2]: {"True": True}.get(name[3], name[3].strip("'"))}
-    return xr.export(scorer, name[1], **settings_, **more)
+    return er.export(scorer, name[1], **settings_, **more)
 
 
 def slow(made, to, rows):
@@ -67,7 +67,7 @@ def forest(seed, holes=0.0):
     rows[rng.random(rows.shape) < holes] = np.nan
     known = {"num_leaves": 6, "min_data_in_leaf": 2, "min_data_in_bin": 1, "learning_rate": 0.5, "verbose": -1, "num_threads": 1}
     train = lgb.Dataset(rows.astype(np.float32), grades, feature_name=list(FEATURES))
-    return xr.TreeEnsemble.of_lightgbm(lgb.train(known, train, 5).model_to_string())
+    return er.models.TreeEnsemble.of_lightgbm(lgb.train(known, train, 5).model_to_string())
 
 
 def adversarial(terms, seed, holes):
@@ -102,7 +102,7 @@ def between(terms, rows):
 
 
 def check_law(scorer, to, seed, holes):
-    terms = plain(xr.Model(scorer))
+    terms = plain(er.Model(scorer))
     rows, made = adversarial(terms, seed, holes), exported(scorer, to)
     ours, theirs = scorer.score(rows.astype(np.float32)), made.target.scores(made.content, rows, FEATURES)
     np.testing.assert_array_equal(theirs[:SLOW], slow(made, to, rows[:SLOW]))
@@ -135,7 +135,7 @@ def test_missing_values_go_where_the_model_sends_them(seed):
 @example([(0, -1e-20), (0, 1e-20), (1, 1.0000000180025095e-35), (2, -1e-50)], 0)
 def test_thresholds_of_any_size_are_kept(steps, seed):
     jumps = np.random.default_rng(seed).uniform(0.5, 2, len(steps))
-    scorer = xr.Thresholds.merged([(j, t, jump) for (j, t), jump in zip(steps, jumps, strict=True)], 4, FEATURES)
+    scorer = er.models.Thresholds.merged([(j, t, jump) for (j, t), jump in zip(steps, jumps, strict=True)], 4, FEATURES)
     for to in TREES:
         check_law(replace(scorer, missing="zero"), to, seed, holes=0.2)
 
@@ -145,7 +145,7 @@ def test_thresholds_of_any_size_are_kept(steps, seed):
 def test_absent_features_count_as_zero_in_old_and_new_versions(seed):
     """Of a model that takes missing values for 0, so that the version of the plugin does not matter."""
     scorer = forest(seed)
-    made, rows = xr.export(scorer, "elasticsearch-ltr"), adversarial(plain(xr.Model(scorer)), seed, holes=0.4)
+    made, rows = er.export(scorer, "elasticsearch-ltr"), adversarial(plain(er.Model(scorer)), seed, holes=0.4)
     for row in rows[:SLOW]:
         new, old = (engines.elasticsearch_ltr(made.content, row.tolist(), FEATURES, newest) for newest in (True, False))
         assert new == old
@@ -207,7 +207,7 @@ def test_the_engines_own_scores(name, to, key, wrap):
     golden = RECORDED[name]
     kept, rows = golden[key], np.array(golden["X"], float)
     body = json.dumps(wrap(kept)).encode()
-    made = xr.export(xr.TreeEnsemble.of_lightgbm(golden["lightgbm_text"]), to, model_name="m")
+    made = er.export(er.models.TreeEnsemble.of_lightgbm(golden["lightgbm_text"]), to, model_name="m")
     for content in (body, made.content):
         np.testing.assert_array_equal([TREES[to](content, row.tolist(), FEATURES) for row in rows], np.float32(kept["scores"]))
         np.testing.assert_array_equal(made.target.scores(content, rows, FEATURES), np.float32(kept["scores"]))
@@ -231,7 +231,7 @@ def in_singles(value):
 def test_the_scores_of_ranklib_itself():
     golden = RECORDED["no_missing"]
     kept, rows = golden["ranklib"], np.array(golden["X"], float)
-    made = xr.export(xr.TreeEnsemble.of_lightgbm(golden["lightgbm_text"]), "ranklib")
+    made = er.export(er.models.TreeEnsemble.of_lightgbm(golden["lightgbm_text"]), "ranklib")
     for text in (kept["model"], made.text):
         np.testing.assert_array_equal([engines.ranklib(text, row) for row in rows], kept["scores"])
         np.testing.assert_array_equal(made.target.scores(text.encode(), rows, FEATURES), kept["scores"])
@@ -244,27 +244,27 @@ def test_linear_models_and_networks(seed):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(30, 4)).astype(np.float32).astype(float)
     rows[rng.random(rows.shape) < 0.2] = np.nan
-    linear = xr.Linear(rng.normal(size=4) * [1, 1e-6, 1e6, 0], FEATURES, missing="zero")
-    moved = xr.Linear(linear.weights, FEATURES, missing="zero", offset=rng.integers(-8, 8, 4) / 4)
-    network = xr.Network(*(rng.normal(size=size) for size in ((3, 4), 3, 3, 4)), rng.uniform(0.5, 2, 4), FEATURES, missing="zero")
+    linear = er.models.Linear(rng.normal(size=4) * [1, 1e-6, 1e6, 0], FEATURES, missing="zero")
+    moved = er.models.Linear(linear.weights, FEATURES, missing="zero", offset=rng.integers(-8, 8, 4) / 4)
+    network = er.models.Network(*(rng.normal(size=size) for size in ((3, 4), 3, 3, 4)), rng.uniform(0.5, 2, 4), FEATURES, missing="zero")
     for scorer, to in [(linear, "elasticsearch-ltr"), (linear, "opensearch-ltr"), (linear, "solr"), (moved, "solr"), (network, "solr")]:
-        made, terms = xr.export(scorer, to), plain(xr.Model(scorer))
+        made, terms = er.export(scorer, to), plain(er.Model(scorer))
         theirs, offset = made.target.scores(made.content, rows, FEATURES), scorer.offset
         ours = scorer.score(np.nan_to_num(rows) - (0 if offset is None else offset), offset=offset)
         np.testing.assert_array_equal(theirs, slow(made, to, rows))
         bound = _rounding(terms, rows, float(np.finfo(np.float32).eps))
         assert np.all(np.abs(theirs - ours) <= bound)
-    body = json.loads(xr.export(network, "solr").content)
+    body = json.loads(er.export(network, "solr").content)
     assert all(
         isinstance(number, float) for layer in body["params"]["layers"] for row in [*layer["matrix"], layer["bias"]] for number in row
     )
 
 
 def test_what_is_written():
-    linear = xr.Linear(np.array([0.7, 0.0]), ("bm25", "dense"))
-    body = json.loads(xr.export(linear, "opensearch-ltr", model_name="best").content)
+    linear = er.models.Linear(np.array([0.7, 0.0]), ("bm25", "dense"))
+    body = json.loads(er.export(linear, "opensearch-ltr", model_name="best").content)
     assert body == {"model": {"name": "best", "model": {"type": "model/linear", "definition": '{"bm25":0.7,"dense":0.0}'}}}
-    body = json.loads(xr.export(linear, "solr", store="mine").content)
+    body = json.loads(er.export(linear, "solr", store="mine").content)
     weights = {"weights": {"bm25": 0.7, "dense": 0.0}}
     features = [{"name": "bm25"}, {"name": "dense"}]
     assert body == {
@@ -274,25 +274,25 @@ def test_what_is_written():
         "features": features,
         "params": weights,
     }
-    step = xr.Thresholds.merged([(1, 0.5, 2.0)], 2, ("bm25", "dense"))
-    definition = json.loads(json.loads(xr.export(step, "opensearch-ltr", missing_as_zero=True).content)["model"]["model"]["definition"])
+    step = er.models.Thresholds.merged([(1, 0.5, 2.0)], 2, ("bm25", "dense"))
+    definition = json.loads(json.loads(er.export(step, "opensearch-ltr", missing_as_zero=True).content)["model"]["model"]["definition"])
     split = {"nodeid": 0, "depth": 0, "split": "dense", "split_condition": 0.50000006, "yes": 1, "no": 2, "missing": 1}
     leaves = [{"nodeid": 1, "leaf": 0.0}, {"nodeid": 2, "leaf": 2.0}]
     assert definition == {"objective": "rank:ndcg", "splits": [split | {"children": leaves}], "missing_as_zero": True}
 
 
 def test_a_constant_is_in_a_leaf_or_a_bias_or_told_of():
-    linear = xr.Linear(np.ones(4), FEATURES, offset=np.array([1.0, 2, 3, 4]))
-    (_, told) = xr.export(linear, "elasticsearch-ltr").remarks
+    linear = er.models.Linear(np.ones(4), FEATURES, offset=np.array([1.0, 2, 3, 4]))
+    (_, told) = er.export(linear, "elasticsearch-ltr").remarks
     assert told.startswith("the format has no constant term")
-    assert json.loads(xr.export(linear, "solr").content)["params"]["layers"][0]["bias"] == [-10.0]
+    assert json.loads(er.export(linear, "solr").content)["params"]["layers"][0]["bias"] == [-10.0]
 
 
 def test_solr_says_which_thresholds_are_off():
-    step = xr.Thresholds.merged([(0, -1e-20, 1.0), (0, 0.5, 1.0)], 4, FEATURES)
-    (told,) = xr.export(step, "solr").remarks
+    step = er.models.Thresholds.merged([(0, -1e-20, 1.0), (0, 0.5, 1.0)], 4, FEATURES)
+    (told,) = er.export(step, "solr").remarks
     assert told.startswith("1 of 2 thresholds are off, by at most 1e-13: Solr adds 1e-06 to each")
-    assert xr.export(xr.Thresholds.merged([(0, 0.5, 1.0)], 4, FEATURES), "solr").remarks == ()
+    assert er.export(er.models.Thresholds.merged([(0, 0.5, 1.0)], 4, FEATURES), "solr").remarks == ()
 
 
 def test_elasticsearch_has_what_eland_writes():
@@ -302,7 +302,7 @@ def test_elasticsearch_has_what_eland_writes():
     rows[rng.random(rows.shape) < 0.1] = np.nan
     model = lgb.LGBMRegressor(n_estimators=10, num_leaves=8, objective="regression", verbose=-1).fit(rows, rows[:, 0] > rows[:, 1])
     theirs = transformers.LGBMRegressorTransformer(model, list(FEATURES)).transform().serialize_model()
-    made = xr.export(xr.TreeEnsemble(read_lightgbm(model.booster_.model_to_string())[0], FEATURES), "elasticsearch")
+    made = er.export(er.models.TreeEnsemble(read_lightgbm(model.booster_.model_to_string())[0], FEATURES), "elasticsearch")
     ours = json.loads(made.content)["definition"]
 
     def nodes(definition):
@@ -314,9 +314,9 @@ def test_elasticsearch_has_what_eland_writes():
     whole = lgb.LGBMRegressor(n_estimators=2, objective="regression", verbose=-1).fit(
         np.nan_to_num(rows) - 5, np.nan_to_num(rows).sum(axis=1)
     )
-    ours = json.loads(xr.export(xr.TreeEnsemble(read_lightgbm(whole.booster_.model_to_string())[0], FEATURES), "elasticsearch").content)[
-        "definition"
-    ]
+    ours = json.loads(
+        er.export(er.models.TreeEnsemble(read_lightgbm(whole.booster_.model_to_string())[0], FEATURES), "elasticsearch").content
+    )["definition"]
     splits = [node for node in nodes(ours) if "threshold" in node]
     assert [node["default_left"] for node in splits] == [node["threshold"] >= 0 for node in splits]
 
@@ -326,29 +326,29 @@ def deep(levels):
     splits, sides = np.arange(0, 2 * levels, 2), np.full((2, 2 * levels + 1), -1)
     sides[:, splits] = splits + 1, splits + 2
     numbers, value = np.arange(2 * levels + 1) // 2, np.arange(2 * levels + 1.0) // 2
-    return xr.TreeEnsemble(table_of([PlainTree(np.zeros_like(numbers), numbers.astype(float), *sides, value)], 1), ("a",))
+    return er.models.TreeEnsemble(table_of([PlainTree(np.zeros_like(numbers), numbers.astype(float), *sides, value)], 1), ("a",))
 
 
 @pytest.mark.parametrize("to", ["elasticsearch-ltr", "elasticsearch", "solr", "ranklib"])
 def test_deep_trees_are_written_or_refused(to):
-    made = xr.export(deep(DEEPEST), to)
+    made = er.export(deep(DEEPEST), to)
     rows = np.arange(-1, DEEPEST + 2.0)[:, None]
     np.testing.assert_array_equal(made.target.scores(made.content, rows, ("a",)), np.clip(np.ceil(rows[:, 0]), 0, DEEPEST))
     if to != "elasticsearch":  # whose nodes do not hold each other
         with pytest.raises(IncompatibleError, match=f"{DEEPEST + 1} splits deep.*train with depth={DEEPEST}"):
-            xr.export(deep(DEEPEST + 1), to)
+            er.export(deep(DEEPEST + 1), to)
 
 
 @pytest.mark.parametrize("to", ["elasticsearch-ltr", "elasticsearch", "solr", "ranklib"])
 def test_trees_that_are_a_leaf_are_written_and_no_trees_refused(to):
-    made = xr.export(xr.TreeEnsemble.added([deep(0), deep(1)], [1.0, 1.0]), to)
+    made = er.export(er.models.TreeEnsemble.added([deep(0), deep(1)], [1.0, 1.0]), to)
     np.testing.assert_array_equal(made.target.scores(made.content, np.array([[0.0], [1.0]]), ("a",)), [0, 1])
     with pytest.raises(IncompatibleError, match="scores all documents the same"):
-        xr.export(deep(1).first(0), to)
+        er.export(deep(1).first(0), to)
 
 
-LINEAR, STEP = xr.Linear(np.ones(4), FEATURES), xr.Thresholds.merged([(0, 0.5, 1.0)], 4, FEATURES)
-NETWORK = xr.Network(np.ones((1, 4)), np.ones(1), np.ones(1), np.zeros(4), np.ones(4), FEATURES)
+LINEAR, STEP = er.models.Linear(np.ones(4), FEATURES), er.models.Thresholds.merged([(0, 0.5, 1.0)], 4, FEATURES)
+NETWORK = er.models.Network(np.ones((1, 4)), np.ones(1), np.ones(1), np.zeros(4), np.ones(4), FEATURES)
 MEAN = replace(STEP, missing="mean", fill=np.ones(4))
 
 
@@ -370,28 +370,28 @@ MEAN = replace(STEP, missing="mean", fill=np.ones(4))
         (STEP, "elasticsearch-ltr", {"missing_as_zero": True}, SettingError, "missing_as_zero"),
         (STEP, "elasticsearch", {"model_name": "My model"}, SettingError, "is not a valid id"),
         (
-            xr.Linear(np.full(4, 1e39), FEATURES),
+            er.models.Linear(np.full(4, 1e39), FEATURES),
             "elasticsearch-ltr",
             {},
             IncompatibleError,
             "a weight of 1e[+]39 is beyond single precision",
         ),
-        (xr.Thresholds.merged([(0, 0.5, -1e39)], 4, FEATURES), "solr", {}, IncompatibleError, "a leaf of -1e[+]39 is beyond single"),
+        (er.models.Thresholds.merged([(0, 0.5, -1e39)], 4, FEATURES), "solr", {}, IncompatibleError, "a leaf of -1e[+]39 is beyond single"),
     ],
 )
 def test_what_cannot_be_expressed_is_refused(scorer, to, more, error, says):
     with pytest.raises(error, match=says):
-        xr.export(scorer, to, **more)
+        er.export(scorer, to, **more)
 
 
 def test_kept_missing_values_are_refused_where_absent_is_zero():
     kept = forest(0, holes=0.3)
     for to, more in (("ranklib", {}), ("elasticsearch-ltr", {"format": "ranklib"}), ("opensearch-ltr", {"missing_as_zero": True})):
         with pytest.raises(IncompatibleError, match="train with missing='zero'"):
-            xr.export(kept, to, **more)
+            er.export(kept, to, **more)
 
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf])
 def test_weights_that_are_no_numbers_never_get_here(weight):
     with pytest.raises(DataError, match="finite"):
-        xr.Linear(np.array([weight]), ("a",))
+        er.models.Linear(np.array([weight]), ("a",))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import exactrank as xr
+import exactrank as er
 from exactrank.errors import IncompatibleError, SettingError
 from tests.models.targets.engine_rows import FEATURES, as_data, forest, models, rows_near
 from tests.models.targets.test_export_code import ODD
@@ -36,7 +36,7 @@ def duckdb_scores(duckdb, made, rows, features=FEATURES):
 @given(st.integers(0, 10**6))
 def test_scores_are_those_of_the_model(seed):
     for kind, scorer in models(seed).items():
-        made, rows = xr.export(scorer, "sql"), rows_near(scorer, seed)
+        made, rows = er.export(scorer, "sql"), rows_near(scorer, seed)
         if kind in ("thresholds", "trees"):
             np.testing.assert_array_equal(twin_scores(made, rows), scorer.score(rows))
         assert made.check(as_data(rows)).beyond_rounding == 0
@@ -47,17 +47,17 @@ def test_scores_are_those_of_the_model(seed):
 def test_missing_values_are_what_the_model_takes_them_for(seed, missing, all_fill):
     scorer = forest(seed, missing)
     rows = rows_near(scorer, seed, holes=0.3)
-    np.testing.assert_array_equal(twin_scores(xr.export(scorer, "sql"), rows), scorer.score(rows))
+    np.testing.assert_array_equal(twin_scores(er.export(scorer, "sql"), rows), scorer.score(rows))
     fill = np.array([0.5, -1.0, 2.0]) if scorer.fill is None or missing == "zero" else scorer.fill
-    linear = xr.Linear(np.array([0.5, -1.5, 2.0]), FEATURES, missing="zero" if missing == "zero" else "mean", fill=fill)
+    linear = er.models.Linear(np.array([0.5, -1.5, 2.0]), FEATURES, missing="zero" if missing == "zero" else "mean", fill=fill)
     whole = {"missing": "mean", "fill": fill} if all_fill else {}  # or each part in its own way
-    both = xr.Sum((linear, scorer), np.array([1.0, 0.5]), **whole)
-    assert xr.export(both, "sql").check(as_data(rows)).beyond_rounding == 0
+    both = er.models.Sum((linear, scorer), np.array([1.0, 0.5]), **whole)
+    assert er.export(both, "sql").check(as_data(rows)).beyond_rounding == 0
 
 
 def test_duckdb_scores_as_the_model_does(duckdb):
     for kind, scorer in models(5).items():
-        made, rows = xr.export(scorer, "sql"), rows_near(scorer, 5)
+        made, rows = er.export(scorer, "sql"), rows_near(scorer, 5)
         real = duckdb_scores(duckdb, made, rows)
         if kind in ("network", "sum"):
             np.testing.assert_allclose(real, scorer.score(rows), rtol=1e-13, atol=1e-13)
@@ -67,16 +67,16 @@ def test_duckdb_scores_as_the_model_does(duckdb):
     for missing in ("keep", "zero", "mean"):
         scorer = forest(7, missing)
         rows = rows_near(scorer, 7, holes=0.3)
-        np.testing.assert_array_equal(duckdb_scores(duckdb, xr.export(scorer, "sql"), rows), scorer.score(rows))
+        np.testing.assert_array_equal(duckdb_scores(duckdb, er.export(scorer, "sql"), rows), scorer.score(rows))
 
 
 def test_any_name_will_do(duckdb):
     names = (*(name for name in ODD if name not in ("", "\0", "\udcff")), "id", "t0", "features", "given")
-    linear = xr.Linear(np.arange(1.0, len(names) + 1), names)
+    linear = er.models.Linear(np.arange(1.0, len(names) + 1), names)
     row, expected = np.arange(2.0, len(names) + 2)[None], [float(np.arange(2.0, len(names) + 2) @ linear.weights)]
-    made = xr.export(linear, "sql")
+    made = er.export(linear, "sql")
     assert twin_scores(made, row, names).tolist() == duckdb_scores(duckdb, made, row, names).tolist() == expected
-    odd = xr.export(linear, "sql", table='my"schema.my table', id='x0 "', model_name="a b")
+    odd = er.export(linear, "sql", table='my"schema.my table', id='x0 "', model_name="a b")
     assert 'FROM "my""schema"."my table"\n' in odd.text
     assert odd.text.startswith('SELECT id AS "x0 """, ')
     assert twin_scores(odd, row, names).tolist() == expected
@@ -85,44 +85,44 @@ def test_any_name_will_do(duckdb):
 @pytest.mark.parametrize("name", ["", "a\0", "\udcff"])
 def test_names_that_no_database_has_are_refused(name):
     with pytest.raises(IncompatibleError, match="sql cannot have a feature called"):
-        xr.export(xr.Linear(np.ones(1), (name,)), "sql")
+        er.export(er.models.Linear(np.ones(1), (name,)), "sql")
     for setting in ("table", "id", "model_name"):
         with pytest.raises(SettingError, match=f"sql: {setting}="):
-            xr.export(xr.Linear(np.ones(1), ("a",)), "sql", **{setting: name})
+            er.export(er.models.Linear(np.ones(1), ("a",)), "sql", **{setting: name})
 
 
 def test_columns_that_differ_by_case_alone_are_refused():
     with pytest.raises(IncompatibleError, match="two columns are called 'bm25'"):
-        xr.export(xr.Linear(np.ones(2), ("bm25", "BM25")), "sql")
+        er.export(er.models.Linear(np.ones(2), ("bm25", "BM25")), "sql")
     with pytest.raises(IncompatibleError, match="two columns are called 'bm25'"):
-        xr.export(xr.Linear(np.ones(1), ("bm25",)), "sql", id="BM25")
+        er.export(er.models.Linear(np.ones(1), ("bm25",)), "sql", id="BM25")
 
 
 def test_the_largest_sums_are_run_and_larger_ones_refused(duckdb):
     def wide(count):
-        return xr.Linear(np.linspace(-1, 1, count), tuple(f"f{j}" for j in range(count)))
+        return er.models.Linear(np.linspace(-1, 1, count), tuple(f"f{j}" for j in range(count)))
 
     rows = np.ones((2, 900))
-    made = xr.export(wide(900), "sql")
+    made = er.export(wide(900), "sql")
     for found in (twin_scores(made, rows, wide(900).feature_names), duckdb_scores(duckdb, made, rows, wide(900).feature_names)):
         np.testing.assert_allclose(found, 0.0, atol=1e-12)
     with pytest.raises(IncompatibleError, match=r"a sum of 1,000 terms.*train fewer trees, or export to c"):
-        xr.export(wide(1000), "sql")
+        er.export(wide(1000), "sql")
 
 
 def test_what_planning_takes_is_said():
     one = forest(5)
-    few, many = (xr.Sum((one,) * count, np.ones(count)) for count in (100 // one.n_trees, 100 // one.n_trees + 1))
-    assert any("trees take a database seconds to plan" in remark for remark in xr.export(many, "sql").remarks)
-    assert not any("seconds" in remark for remark in xr.export(few, "sql").remarks)
+    few, many = (er.models.Sum((one,) * count, np.ones(count)) for count in (100 // one.n_trees, 100 // one.n_trees + 1))
+    assert any("trees take a database seconds to plan" in remark for remark in er.export(many, "sql").remarks)
+    assert not any("seconds" in remark for remark in er.export(few, "sql").remarks)
 
 
 def test_only_what_is_used_has_to_be_in_the_table():
-    made = xr.export(xr.Linear(np.array([1.0, 0.0, 2.0]), FEATURES), "sql")
+    made = er.export(er.models.Linear(np.array([1.0, 0.0, 2.0]), FEATURES), "sql")
     assert '"dense"' not in made.text
 
 
 def test_a_query_that_sqlite_refuses_is_an_error_with_a_remedy():
-    made = xr.export(xr.Linear(np.ones(2), ("a", "b")), "sql")
+    made = er.export(er.models.Linear(np.ones(2), ("a", "b")), "sql")
     with pytest.raises(IncompatibleError, match=r"SQLite cannot run the query .*no such column"):
         made.target.scores(made.content.replace(b"AS x1", b"AS x2"), np.ones((1, 2)), ("a", "b"))

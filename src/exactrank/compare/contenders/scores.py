@@ -27,7 +27,7 @@ class ScoresFile(Contender):
     """The scores in the file ``path``, in which ``{dataset}`` and ``{fold}`` stand for the names of these.
 
     One per line: for the test documents of the fold, or for all documents of the file that is divided, in its order. A TREC run is
-    matched by query and document, as in `xr.evaluate`: documents that the data lacks count as not relevant and keep their
+    matched by query and document, as in `er.evaluate`: documents that the data lacks count as not relevant and keep their
     ranks, and those that the run lacks count as not retrieved. If the data has no document ids, a run names the rows of the whole file.
     """
 

@@ -1,4 +1,4 @@
-"""Scores as a TREC run, which other tools read, and which reads back to the same numbers: `xr.write_run`.
+"""Scores as a TREC run, which other tools read, and which reads back to the same numbers: `er.write_run`.
 
     301 Q0 FT911-3 1 14.89 exactrank         query, unused, document, rank, score, tag
 
@@ -38,10 +38,10 @@ def write_run(
     depth: int | None = None,
     columns: Columns | None = None,
 ) -> None:
-    """Write a TREC run: the ranked documents of every query, for trec_eval, ir_measures, ranx and `xr.read_run`.
+    """Write a TREC run: the ranked documents of every query, for trec_eval, ir_measures, ranx and `er.read_run`.
 
     ``data`` is a `RankingData`, or a pandas, polars or Arrow frame, which needs no grades; ``columns`` says which of its columns is what.
-    Or it is a run, as `xr.read_run` and `Fusion.apply` give it, with its own scores.
+    Or it is a run, as `er.read_run` and `Fusion.apply` give it, with its own scores.
     ``scores`` are one per row in the caller's order, -inf if a document was not retrieved; or the name of the feature or the column that
     holds them, missing if not retrieved. ``name`` is the run's tag (default: its own, or exactrank), ``depth`` the maximum number of
     documents of a query. A path that ends in ``.gz`` is compressed, ``-`` is standard output, and an existing file is replaced only with

@@ -121,9 +121,9 @@ def from_trec(qrels: Judgments, runs: Sequence[RetrievalRun] = (), *, unjudged: 
     >>> data.docid.tolist(), data.y.tolist(), data.X.ravel().tolist()
     (['a', 'b', 'c'], [2.0, 0.0, -1.0], [8.0, nan, 9.0])
     """
-    check_kind("qrels", qrels, Judgments, "what xr.read_qrels returns")
-    for run in checked_list("runs", runs, "a list of what xr.read_run returns"):
-        check_kind("one of the runs", run, RetrievalRun, "what xr.read_run returns")
+    check_kind("qrels", qrels, Judgments, "what er.read_qrels returns")
+    for run in checked_list("runs", runs, "a list of what er.read_run returns"):
+        check_kind("one of the runs", run, RetrievalRun, "what er.read_run returns")
         _check_shared("the qrels", qrels.by_query, run)
     documents = [(query, _union(judged, *(run.by_query.get(query, {}) for run in runs))) for query, judged in qrels.by_query.items()]
     grades = _aligned(documents, qrels.by_query, unjudged)
@@ -151,7 +151,7 @@ def scores_of(data: RankingData, run: RetrievalRun) -> tuple[RankingData, PerDoc
     The added documents follow the others of their query, with grade -1, missing features and sample weight 1; in the
     caller's order they follow all rows. The scores are in that order. A document that the run lacks has score -inf: it was
     not retrieved. Query ids are compared as strings. Queries that only the run has are left out. If the data has no document ids, the run
-    must name its rows, from 0, as `xr.write_run` does.
+    must name its rows, from 0, as `er.write_run` does.
 
     >>> data = RankingData.from_arrays(None, [1, 0], qid=[7, 7], docid=["a", "b"])
     >>> extended, scores = scores_of(data, RetrievalRun(["7", "7"], ["c", "b"], np.array([3.0, 2.0]), "bm25"))

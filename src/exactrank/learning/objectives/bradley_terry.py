@@ -71,7 +71,7 @@ def bradley_terry(data: RankingData, *, prior: float = 0.1, scale: float = 4.0) 
 
     ``prior`` is the precision of the prior on strengths: the larger it is, the nearer to 0 they stay.
 
-    >>> from exactrank import with_pairs
+    >>> from exactrank.pairs import with_pairs
     >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 0, 0], group=[3])
     >>> found = bradley_terry(with_pairs(data, {"better": [1, 1], "worse": [0, 0]}))
     >>> found.strength.round(2).tolist(), found.grades.round(2).tolist()
@@ -81,7 +81,7 @@ def bradley_terry(data: RankingData, *, prior: float = 0.1, scale: float = 4.0) 
     for name, value in (("prior", prior), ("scale", scale)):
         check_number(name, value, above=True)
     if data.preferences is None:
-        raise DataError("the data has no pairs to make grades of; give it some with xr.with_pairs or xr.read_pairs")
+        raise DataError("the data has no pairs to make grades of; give it some with er.pairs.with_pairs or er.pairs.read_pairs")
     heavy = np.flatnonzero(data.preferences.weight > LARGEST_WEIGHT)
     if len(heavy):
         weight = data.preferences.weight[heavy[0]]

@@ -36,7 +36,7 @@ class Measured:
     _last: list[tuple[Theta, PerQuery]] = field(default_factory=list, init=False, repr=False)  #: values as asked, and where
 
     def value(self, theta: Theta) -> float:
-        """At ``theta``, as [`xr.evaluate`][exactrank.evaluate] has it."""
+        """At ``theta``, as [`er.evaluate`][exactrank.evaluate] has it."""
         return self.measure.mean_of(self.by_query(theta))
 
     def by_query(self, theta: Theta) -> PerQuery:
@@ -133,7 +133,7 @@ class QueryPerformance:
         self.measured = measured
 
     def performance(self, theta: Theta) -> tuple[float, PerQuery]:
-        """The mean as [`xr.evaluate`][exactrank.evaluate] has it, and E of each query, 0 where it is skipped."""
+        """The mean as [`er.evaluate`][exactrank.evaluate] has it, and E of each query, 0 where it is skipped."""
         values = self.measured.by_query(theta)
         return mean_over_queries(values, self.measured.measure.weights), np.nan_to_num(values)
 

@@ -1,4 +1,4 @@
-"""The exact value of a measure along a ray of scores: `xr.profile`.
+"""The exact value of a measure along a ray of scores: `er.profile`.
 
     f(alpha) = mean over queries of measure(s + alpha t)                                                        (1)
 
@@ -53,9 +53,9 @@ def profile(
     """The measure's mean at ``scores + alpha * direction`` for every alpha from ``low`` to ``high``, (1).
 
     ``scores`` and ``direction`` are one number per row, or what gives them: a model, the name of a feature, or a function of the data.
-    Data in several files (`xr.read_shards`) takes only these, each part for its own rows; ``backend`` says who does it.
+    Data in several files (`er.read_shards`) takes only these, each part for its own rows; ``backend`` says who does it.
 
-    It equals [`xr.evaluate`][exactrank.evaluate] at every point, even where documents tie. Crossings are accurate to 13
+    It equals [`er.evaluate`][exactrank.evaluate] at every point, even where documents tie. Crossings are accurate to 13
     significant decimals; ``ties='docid'`` compares scores in double precision here. ``weight``, one per query, replaces
     ``data.query_weight``, e.g. with the counts of a bootstrap sample. With ``device="cuda"`` it is computed on
     the GPU, for nDCG, DCG, P, R and RBP of finite scores.
@@ -102,7 +102,7 @@ def line_search(
 ) -> Step:
     """The step along ``direction``, between ``low`` and ``high``, after which the measure is largest.
 
-    Scores and direction are given, and ``backend`` is used, as in [`xr.profile`][exactrank.profile]. For the weight of one more tree in an
+    Scores and direction are given, and ``backend`` is used, as in [`er.profile`][exactrank.profile]. For the weight of one more tree in an
     ensemble, the direction is the tree's output for each document. With ``device="cuda"`` the search runs on the GPU, for nDCG, DCG, P, R
     and RBP of finite scores.
 

@@ -93,7 +93,7 @@ def slopes(objective: Objective, data: RankingData, scores: npt.ArrayLike, threa
     """
     check_data(data)
     if not hasattr(objective, "on"):
-        raise wrong_kind("objective", objective, "a lambda function or a loss, e.g. Lambdas(measure=xr.NDCG(k=10))")
+        raise wrong_kind("objective", objective, "a lambda function or a loss, e.g. Lambdas(measure=er.measures.NDCG(k=10))")
     s = data.grouped(checked_scores(data, scores))
     weight = data.weights
     values, slope, curvature = _core.answers(objective.on(data), s, data.indptr, weight, True, True, thread_count(threads))

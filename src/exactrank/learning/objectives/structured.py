@@ -203,7 +203,7 @@ def separate(structured: Structured, data: RankingData, scores: npt.ArrayLike, t
     (array([1.]), array([ 0., -1.,  1.]), array([0.75]))
     """
     check_data(data)
-    check_kind("structured", structured, Structured, "a Structured, e.g. Structured(xr.NDCG(k=10))")
+    check_kind("structured", structured, Structured, "a Structured, e.g. Structured(er.measures.NDCG(k=10))")
     s = data.grouped(checked_scores(data, scores))
     delta, difference, losses = structured.on(data).separate(s, data.indptr, thread_count(threads))
     if np.isnan(losses).any():

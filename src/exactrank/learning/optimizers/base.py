@@ -15,7 +15,7 @@ from typing import ClassVar, Generic, Never, Protocol, Self, TypeVar, cast, runt
 import numpy as np
 import numpy.typing as npt
 
-from exactrank import optimizers
+from exactrank.learning import optimizers
 from exactrank._support.serialize import storable
 from exactrank.errors import IncompatibleError
 

@@ -123,8 +123,8 @@ def check_no_pairs(name: str, data: RankingData) -> None:
     """Raise if the data has pairs, which the method called ``name`` would ignore."""
     if data.preferences is not None:
         raise DataError(
-            f"{name} learns from grades alone, and the data has {len(data.preferences):,} pairs; make grades of them with xr.bradley_terry,"
-            " or leave this method out"
+            f"{name} learns from grades alone, and the data has {len(data.preferences):,} pairs; make grades of them with"
+            " er.pairs.bradley_terry, or leave this method out"
         )
 
 

@@ -1,4 +1,4 @@
-"""`xr.export`: a trained model in the format of a serving engine or another language."""
+"""`er.export`: a trained model in the format of a serving engine or another language."""
 
 from typing import Any, Protocol
 
@@ -25,5 +25,5 @@ def export(model: Model | Fitted | Scorer, target: str | Target, **settings: Any
     to = TARGETS[target](**settings) if isinstance(target, str) else target
     check_kind("target", to, Target, f"one of {', '.join(TARGETS)}, or a Target")
     trained = model.model_ if hasattr(model, "model_") else model
-    check_kind("model", trained, (Model, Scorer), "what xr.load returns, or a ranker after fit")
+    check_kind("model", trained, (Model, Scorer), "what er.load returns, or a ranker after fit")
     return to.export(trained if isinstance(trained, Model) else Model(trained))

@@ -39,7 +39,7 @@ _REMEDY = {
 
 @dataclass(frozen=True, eq=False)
 class Export:
-    """A model as a target writes it; created by [`xr.export`][exactrank.export]."""
+    """A model as a target writes it; created by [`er.export`][exactrank.export]."""
 
     content: bytes = field(repr=False)
     remarks: tuple[str, ...]  #: what is not exact, or what you need to know where the model is used
@@ -64,7 +64,7 @@ class Export:
 
 
 class Target(Configured, ABC):
-    """A format to export to; its annotated attributes are the settings that `xr.export` takes."""
+    """A format to export to; its annotated attributes are the settings that `er.export` takes."""
 
     name: ClassVar[str]  #: its key in `exactrank.export.TARGETS`
     suffix: ClassVar[str]  #: the usual suffix of its files
