@@ -107,7 +107,7 @@ soak: $(VENV)/.tested
 	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 KERNEL_TESTS := $(foreach name,measures numerics profile line_search directrank letor cache synthetic lambdas listwise network spsa structured \
-  pair_hinge cutting_plane bundle regularised_risk adarank rankboost thresholds sampled_lambdas tree_ensemble tree_shap tree_table forest \
+  pair_hinge cutting_plane bundle regularized_risk adarank rankboost thresholds sampled_lambdas tree_ensemble tree_shap tree_table forest \
   native_borders refused_threads,$(shell find tests -name test_$(name).py))
 LIBRARY = $$($${CXX:-g++} -print-file-name=lib$(1).so)
 SANITIZED = LD_PRELOAD="$(call LIBRARY,asan) $(call LIBRARY,ubsan)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONPATH=build/sanitize

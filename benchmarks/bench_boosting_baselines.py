@@ -21,7 +21,7 @@ from exactrank.models.thresholds import StepScores
 #: Seconds and test NDCG@10 of RankLib.
 RANKLIB = {"AdaRank": (36.0, 0.386), "RankBoost": (39.0, 0.483)}
 RANKERS = {
-    "AdaRank, as published": lambda: er.AdaRank(MEASURE, rest=0, nonnegative=True, standardise=False, threads=1),
+    "AdaRank, as published": lambda: er.AdaRank(MEASURE, rest=0, nonnegative=True, standardize=False, threads=1),
     "AdaRank, all 500 rounds": lambda: er.AdaRank(MEASURE, patience=None, threads=1),
     "AdaRank": lambda: er.AdaRank(MEASURE, threads=1),
     "RankBoost, 10 thresholds": lambda: er.RankBoost(MEASURE, thresholds=10, threads=1),

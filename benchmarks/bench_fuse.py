@@ -2,7 +2,7 @@
 x 100 documents a whole call, with every baseline, is >= 10x faster than the grid of eleven weights of ranx's optimize_fusion, and
 never worse. Three runs of the large size take no more than a minute, with what could be certified by then.
 
-ranx gets its own structures ready-made and is timed after its compilation; exactrank gets arrays. Both normalise by min-max and
+ranx gets its own structures ready-made and is timed after its compilation; exactrank gets arrays. Both normalize by min-max and
 tune for nDCG@10 with linear gain, and the weights of both are evaluated by er.evaluate. Documents that a run lacks add nothing
 (ranx has no other way).
 """
@@ -20,7 +20,7 @@ from exactrank.fusion.problem import QuerySteps, all_weights
 from exactrank.fusion.search import best_of
 
 MEASURE = "nDCG(dcg='log2')@10"
-SETTINGS = {"measure": MEASURE, "normalise": "min-max", "absent": "zero"}
+SETTINGS = {"measure": MEASURE, "normalize": "min-max", "absent": "zero"}
 TUNING_ONLY = {"folds": 0, "bootstrap": 0}
 
 
@@ -92,7 +92,7 @@ def alone(queries: int, documents: int) -> None:
     data = noisy_systems(queries, documents)
 
     def tuning():
-        problem = problem_of(data, er.parse_measure(MEASURE), SETTINGS["normalise"], SETTINGS["absent"])
+        problem = problem_of(data, er.parse_measure(MEASURE), SETTINGS["normalize"], SETTINGS["absent"])
         return best_of(QuerySteps.of(problem, *segment).sweep(problem.data.weights) for segment in all_weights(2, nonnegative=True))
 
     works = {

@@ -19,7 +19,7 @@ from timing import best, pin, table
 
 import exactrank as er
 from exactrank._core import Planes
-from exactrank.learning.objectives.regularised_risk import RegularisedRisk
+from exactrank.learning.objectives.regularized_risk import RegularisedRisk
 from exactrank.learning.objectives.structured import Structured
 from exactrank.learning.optimizers.cutting_plane import Bundle, CuttingPlane
 from exactrank.models.architecture import LinearModel
@@ -31,7 +31,7 @@ TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 class Program(NamedTuple):
     name: str
     strength: float
-    centre: np.ndarray
+    center: np.ndarray
     parts: np.ndarray
     offsets: np.ndarray
     normals: np.ndarray
@@ -40,7 +40,7 @@ class Program(NamedTuple):
     def value(self, theta: np.ndarray) -> float:
         highest = np.full(self.parts.max() + 1, -np.inf)
         np.maximum.at(highest, self.parts, self.offsets + self.normals @ theta)
-        return float(self.strength / 2 * np.sum((theta - self.centre) ** 2) + highest.sum())
+        return float(self.strength / 2 * np.sum((theta - self.center) ** 2) + highest.sum())
 
 
 def ranking(queries: int, documents: int, features: int) -> RegularisedRisk:
@@ -55,7 +55,7 @@ def ranking(queries: int, documents: int, features: int) -> RegularisedRisk:
 
 
 def programs(name: str, optimizer: Any, problem: RegularisedRisk) -> Iterator[Program]:
-    states = [optimizer.init(problem, problem.centre, np.random.default_rng(0))]
+    states = [optimizer.init(problem, problem.center, np.random.default_rng(0))]
     while not states[-1].done:
         states.append(optimizer.step(problem, states[-1]))
     steps = len(states) - 1
@@ -63,23 +63,23 @@ def programs(name: str, optimizer: Any, problem: RegularisedRisk) -> Iterator[Pr
         state = states[step]
         for kind, pull in (("", state.pull), (", no pull", 0.0)):
             strength, hot = problem.strength + pull, state.planes.copy()
-            centre = (problem.strength * problem.centre + pull * state.theta) / strength
-            hot.pose(strength, centre)
+            center = (problem.strength * problem.center + pull * state.theta) / strength
+            hot.pose(strength, center)
             parts, offsets, normals, *_ = hot.held()
-            yield Program(f"{name}, {when}{kind}", strength, centre, parts, offsets, normals, hot)
+            yield Program(f"{name}, {when}{kind}", strength, center, parts, offsets, normals, hot)
 
 
 def made(program: Program) -> Planes:
-    planes = Planes(int(program.parts.max()) + 1, program.strength, program.centre)
+    planes = Planes(int(program.parts.max()) + 1, program.strength, program.center)
     planes.add(program.parts, program.offsets, program.normals)
     return planes
 
 
 def as_constraints(program: Program) -> tuple[sp.csc_matrix, np.ndarray, sp.csc_matrix]:
     """P, q and A of 1/2 z'Pz + q.z under A z <= -offsets, with z = (theta, slacks)."""
-    d, parts = len(program.centre), int(program.parts.max()) + 1
+    d, parts = len(program.center), int(program.parts.max()) + 1
     P = sp.diags(np.concatenate([np.full(d, program.strength), np.zeros(parts)]), format="csc")
-    q = np.concatenate([-program.strength * program.centre, np.ones(parts)])
+    q = np.concatenate([-program.strength * program.center, np.ones(parts)])
     rows = np.arange(len(program.parts))
     slacks = sp.csc_matrix((-np.ones(len(rows)), (rows, program.parts)), shape=(len(rows), parts))
     return P, q, sp.hstack([sp.csc_matrix(program.normals), slacks], format="csc")
@@ -95,7 +95,7 @@ def by_clarabel(program: Program) -> Callable[[float], np.ndarray]:
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
         cones = [clarabel.NonnegativeConeT(len(program.offsets))]
         found = clarabel.DefaultSolver(P, q, A, -program.offsets, cones, settings).solve()
-        return np.array(found.x)[: len(program.centre)]
+        return np.array(found.x)[: len(program.center)]
 
     return solve
 
@@ -108,7 +108,7 @@ def by_osqp(program: Program) -> Callable[[float], np.ndarray]:
         solver = osqp.OSQP()
         low = np.full(len(program.offsets), -np.inf)
         solver.setup(P, q, A, low, -program.offsets, verbose=False, eps_abs=tolerance, eps_rel=tolerance, max_iter=20_000)
-        return solver.solve(raise_error=False).x[: len(program.centre)]
+        return solver.solve(raise_error=False).x[: len(program.center)]
 
     return solve
 
@@ -123,7 +123,7 @@ def time_of(program: Program, solve: Callable[[float], np.ndarray], least: float
 
 def measured(program: Program) -> tuple[list[str], dict[str, float]]:
     exact = made(program)
-    exact.solve(1e-3 * GAP * abs(program.value(program.centre)), 10**6)
+    exact.solve(1e-3 * GAP * abs(program.value(program.center)), 10**6)
     least = exact.dual()
     enough = GAP * abs(least)
 

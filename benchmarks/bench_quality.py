@@ -53,7 +53,7 @@ from exactrank.compare.contenders import as_contender
 from exactrank.compare.contenders.estimator import FittedEstimator
 from exactrank.compare.contenders.peer import Peer
 from exactrank.compare.contenders.ranker import RankerContender
-from exactrank.compare.statistics.paired import paired_t, randomisation
+from exactrank.compare.statistics.paired import paired_t, randomization
 from exactrank.data.folds import Fold, deal_folds
 from exactrank.data.ranking_data import checksum
 from exactrank.models.model import plain
@@ -71,7 +71,7 @@ STRENGTHS = 10.0 ** np.arange(-3, 7)
 
 
 class ScikitRidge(Contender):
-    """scikit-learn's ridge regression of the grades on standardised features, of the strength that is best on validation data."""
+    """scikit-learn's ridge regression of the grades on standardized features, of the strength that is best on validation data."""
 
     name = "scikit-learn's Ridge"
     about = "Ridge regression of scikit-learn"
@@ -242,7 +242,7 @@ def differences(results: Results) -> list[list[str]]:
     for name in (BLEND, LINEAR, FORESTS, "LambdaMART"):
         for peer in (each for each in OTHERS if {each, name} <= results.keys()):
             d = difference(results, name, peer)
-            rows.append([name, peer, f"{d.mean():+.4f}", f"{len(d):,}", f"{randomisation(d):.2g}", f"{paired_t(d):.2g}"])
+            rows.append([name, peer, f"{d.mean():+.4f}", f"{len(d):,}", f"{randomization(d):.2g}", f"{paired_t(d):.2g}"])
     return rows
 
 
@@ -298,8 +298,8 @@ def time_targets(results: Results) -> Iterator[Target]:
 
 
 def tested(d: Array) -> tuple[str, float, float]:
-    """The mean of differences and its p-value by randomisation, in words and as numbers."""
-    mean, p = d.mean(), randomisation(d)
+    """The mean of differences and its p-value by randomization, in words and as numbers."""
+    mean, p = d.mean(), randomization(d)
     return f"{mean:+.4f} (p = {p:.2g})", mean, p
 
 
@@ -327,7 +327,7 @@ def main(arguments: list[str] | None = None) -> None:
         rows = [[f"{name} (published)", *shown] for name, shown in PUBLISHED.items()]
         rows += [[name, *(f"{value:.4f}" for value in own["MQ2008"].letor)] for name, own in results.items()]
         table("letor", "MQ2008 by the convention of LETOR's scripts, mean of the five folds", ["", "MeanNDCG", "NDCG@10", "MAP"], rows)
-    header = ["", "against", "difference of nDCG@10", "queries", "p (randomisation)", "p (t)"]
+    header = ["", "against", "difference of nDCG@10", "queries", "p (randomization)", "p (t)"]
     table("differences", "Paired differences over the queries of all sets", header, differences(results))
     table("targets", "Targets", ["target", "found", "met"], targets(results))
 

@@ -19,7 +19,7 @@ import exactrank as er
 from exactrank import _core
 from exactrank.learning.objectives.lambdas import Lambdas
 from exactrank.learning.objectives.losses import PairHinge
-from exactrank.learning.objectives.regularised_risk import RegularisedRisk
+from exactrank.learning.objectives.regularized_risk import RegularisedRisk
 from exactrank.models.architecture import LinearModel
 
 STRENGTHS = (0.1, 0.03, 0.01)
@@ -29,7 +29,7 @@ REPEATS = 5
 def fit(train: er.RankingData, loss: str, l2: float):
     """A fit of RankSVM, which gives theta."""
     made = LinearModel().on(train)
-    ranker = er.RankSVM(measure=MEASURE, loss=loss, normalise="pairs", l2=l2, threads=1)
+    ranker = er.RankSVM(measure=MEASURE, loss=loss, normalize="pairs", l2=l2, threads=1)
     return lambda: made.theta_of(ranker.fit(train).weights_)
 
 

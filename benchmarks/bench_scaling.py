@@ -33,7 +33,7 @@ from exactrank.data.shards import Shards, read_shards
 from exactrank.data.synthetic import CubicPolynomial
 
 ROUNDS, BATCHES, DOCUMENTS = 20, 3, 20
-BANDWIDTH = 1e9  #: bytes per second: between machines of a data centre, and here
+BANDWIDTH = 1e9  #: bytes per second: between machines of a data center, and here
 SIZES, LARGE = ((10_000, 10), (10_000, 40), (30_000, 10), (100_000, 10)), ((1_000_000, 10),)
 QUERIES_AT_ONCE = 100_000  #: of artificial data, so that little memory is needed
 

@@ -1,5 +1,5 @@
 """Claims, as shares of LightGBM's time on one core with the same trees, leaves, rate and bins, binning included: trees on squared errors
-and on nDCG take <= 0.45, and <= 0.6 of LightGBM's quantised training; on few documents <= 0.5. Binning 480,000 documents x 136 features
+and on nDCG take <= 0.45, and <= 0.6 of LightGBM's quantized training; on few documents <= 0.5. Binning 480,000 documents x 136 features
 takes <= 0.6 s. Sampled forces take <= 1.4x the time of LambdaMART, and DirectRankTrees on the grades <= 1.2x that of MART.
 
 On ``--artificial FOLDER`` with mslr.{train,test}.npz (4,000 queries x 120 documents x 136 features), else on a smaller set that is
@@ -29,9 +29,9 @@ LEAVES, RATE, BINS = 31, 0.1, 255
 ALL = {"bags": 0, "query_fraction": 1.0, "feature_fraction": 1.0}
 #: DirectRank's trees as Tan et al. (2013) describe them.
 PUBLISHED = {"follow": "grades", "search": "all", "low": 0.1, "high": 0.5, "smoothing": 1.0}
-#: LightGBM's objective of the same kind; it is trained with quantised forces, too.
+#: LightGBM's objective of the same kind; it is trained with quantized forces, too.
 PEERS = {"MART": "regression", "LambdaMART": "lambdarank"}
-QUANTISED = ", quantised"
+QUANTISED = ", quantized"
 #: What does more than another of ours, whose time it is compared with.
 PLAIN = {
     "DirectRankTrees on the grades": "MART",
@@ -64,9 +64,9 @@ def ours(kind: type[BoostedRanker], train: er.RankingData, trees: int, threads: 
     return kind(**(settings | more)).fit(train)
 
 
-def lightgbm(objective: str, train: er.RankingData, trees: int, threads: int, is_quantised: bool = False) -> lgb.Booster:
+def lightgbm(objective: str, train: er.RankingData, trees: int, threads: int, is_quantized: bool = False) -> lgb.Booster:
     settings = {"objective": objective, "num_leaves": LEAVES, "learning_rate": RATE, "max_bin": BINS, "num_threads": threads, "verbose": -1}
-    settings |= {"use_quantized_grad": is_quantised}
+    settings |= {"use_quantized_grad": is_quantized}
     return lgb.train(settings, lgb.Dataset(train.X, train.y, group=train.sizes, params=settings), trees)
 
 
@@ -97,7 +97,7 @@ def compared(
         qualities = [f"{quality_of(found[model], test):.4f}" if test and plain in PEERS else "" for model in (work, peer)]
         rows.append([work, f"{times[work]:.2f}", *(f"{ratios[end]:.2f}" if end in ratios else "" for end in shares), *qualities])
         costs |= {work + end: ratio for end, ratio in ratios.items()}
-    header = ["", "s", "/ LightGBM", "/ LightGBM, quantised", "/ the plain method", "test NDCG@10", "LightGBM's"]
+    header = ["", "s", "/ LightGBM", "/ LightGBM, quantized", "/ the plain method", "test NDCG@10", "LightGBM's"]
     table(name, f"{title}; threads: {threads}; the best of {repeats}", header, rows, costs)
 
 
@@ -113,7 +113,7 @@ def works_on(train: er.RankingData, trees: int, threads: int) -> dict[str, Calla
         works |= {
             kind: partial(ours, getattr(er, kind), *how),
             f"LightGBM {objective}": partial(lightgbm, objective, *how),
-            f"LightGBM {objective}{QUANTISED}": partial(lightgbm, objective, *how, is_quantised=True),
+            f"LightGBM {objective}{QUANTISED}": partial(lightgbm, objective, *how, is_quantized=True),
         }
     return works
 

@@ -279,7 +279,7 @@ def searched(of: Callable[[Families, er.RankingData], list[Array]], back: float,
     """Weights that are best out of fold, by exact line searches, and from there ``back`` towards equal ones."""
     scores = np.stack(of(families, train))
     systems = er.RankingData.from_arrays(scores[:, : train.n_documents].T, train.y, group=train.sizes)
-    best = er.fuse(systems, normalise="none", folds=0, bootstrap=0, tolerance=1.0, threads=1).weights
+    best = er.fuse(systems, normalize="none", folds=0, bootstrap=0, tolerance=1.0, threads=1).weights
     return (back / len(scores) + (1 - back) * np.array(best)) @ scores
 
 

@@ -87,17 +87,17 @@ def artificial(queries: int, documents: int, features: int, noise: float, bent: 
         + rng.normal(size=(count, features))
         + 0.5 * rng.normal(size=(queries, features))[query]
     )
-    Z = standardised(Z)
+    Z = standardized(Z)
     linear = Z @ (rng.normal(size=features) * (rng.random(features) < 0.4))
     products = sum(rng.normal() * np.tanh(Z[:, rng.integers(0, features, rng.integers(2, 4))] / 1.5).prod(axis=1) for _ in range(features))
-    good = (1 - bent) * standardised(linear) + bent * standardised(products)
+    good = (1 - bent) * standardized(linear) + bent * standardized(products)
     good = good + noise * rng.normal(size=count) + 0.3 * rng.normal(size=queries)[query]
     grades = np.searchsorted(np.quantile(good, [0.6, 0.8, 0.92, 0.98]), good)
     seen = np.choose(rng.integers(0, 4, features), [Z, np.exp(Z), np.floor(np.exp(1.2 * Z + 1.5)), np.maximum(10 * Z - 3, 0)])
     return er.RankingData.from_arrays(seen.astype(np.float32), grades, qid=query)
 
 
-def standardised(values: Array) -> Array:
+def standardized(values: Array) -> Array:
     return (values - values.mean(axis=0)) / (values.std(axis=0) + 1e-12)
 
 

@@ -25,12 +25,12 @@ from matplotlib.ticker import LogLocator, NullLocator
 from PIL import Image
 
 import exactrank as er
-from exactrank._support.pictures import COLOURS, QUIET, look
+from exactrank._support.pictures import COLORS, QUIET, look
 from exactrank.compare.statistics.pairs import all_pairs
 from exactrank.data.synthetic import CubicPolynomial
 
 FOLDER = Path(__file__).parent / "img"
-BLUE, ORANGE, GOLD, GREY = COLOURS[0], COLOURS[1], COLOURS[4], QUIET
+BLUE, ORANGE, GOLD, GREY = COLORS[0], COLORS[1], COLORS[4], QUIET
 PATH, NUMBER = re.compile(r'(?<= d=")[^"]+'), re.compile(r"\d+\.\d{3,}")
 PICTURES: dict[str, Callable[[Path], None]] = {}
 
@@ -203,7 +203,7 @@ def importance(path: Path) -> None:
 
 @picture("forces.svg")
 def forces(path: Path) -> None:
-    """forces.md: the force on one document while another one passes its neighbours."""
+    """forces.md: the force on one document while another one passes its neighbors."""
     data = er.RankingData.from_arrays(None, [3, 2, 1, 0, 0], group=[5])
     scores, moved = np.array([0.5, 1.5, -0.5, 0.9, -1.2]), np.linspace(-2.5, 2.5, 401)
     with panels(path, 9, 3.4, 1, 2, sharex=True) as both:
@@ -212,10 +212,10 @@ def forces(path: Path) -> None:
         ):
             rule = er.losses.Lambdas(measure)
             found = [er.losses.slopes(rule, data, np.concatenate([scores[:4], [at]])).slope for at in moved]
-            for place, colour in ((0, BLUE), (2, GOLD)):
+            for place, color in ((0, BLUE), (2, GOLD)):
                 force = np.array(found)[:, place]
                 force[1:][np.abs(np.diff(force)) > 0.02 * np.ptp(force) + 1e-3] = np.nan
-                axes.plot(moved, force, color=colour, label=f"on the document of grade {data.y[place]:.0f}, at {scores[place]:g}")
+                axes.plot(moved, force, color=color, label=f"on the document of grade {data.y[place]:.0f}, at {scores[place]:g}")
             for score in scores[:4]:
                 axes.axvline(score, color=GREY, linewidth=0.7, linestyle=":")
             axes.set_title(name)
@@ -259,7 +259,7 @@ def differences(path: Path) -> None:
             chance = (rng.choice([-1, 1], size=(20000, len(d))) * d).mean(axis=1)
             right.hist(chance, bins=60, color=GREY, alpha=0.6, histtype="stepfilled")
             right.axvline(d.mean(), color=ORANGE, linewidth=1.8)
-            right.set_title(f"mean {one.difference:+.4f}, p = {one.p['randomisation']:.2g}")
+            right.set_title(f"mean {one.difference:+.4f}, p = {one.p['randomization']:.2g}")
             right.set_yticks([])
             right.locator_params(axis="x", nbins=5)
         rows[1][0].set_xlabel("queries, sorted by their difference")
@@ -342,13 +342,13 @@ def gradient_training(path: Path) -> None:
     """gradient-training.md: what a network learns of a feature that bends, and a linear model does not."""
     train, valid, _ = bent_example()
     with panels(path, 9, 3.2, 1, 2) as (curve, score):
-        for hidden, colour, name in ((None, GREY, "linear"), (10, BLUE, "10 hidden units")):
+        for hidden, color, name in ((None, GREY, "linear"), (10, BLUE, "10 hidden units")):
             ranker = er.LambdaRank("nDCG@5", hidden=hidden).fit(train, valid=valid)
-            curve.plot([one.step for one in ranker.history_], [one.valid for one in ranker.history_], color=colour, label=name)
+            curve.plot([one.step for one in ranker.history_], [one.valid for one in ranker.history_], color=color, label=name)
             X = np.zeros((201, 5), np.float32)
             X[:, 3] = np.linspace(-3, 3, 201)
             s = ranker.model_.predict(X)
-            score.plot(X[:, 3], (s - s.min()) / max(np.ptp(s), 1e-9), color=colour, label=name)
+            score.plot(X[:, 3], (s - s.min()) / max(np.ptp(s), 1e-9), color=color, label=name)
         score.plot(X[:, 3], np.abs(X[:, 3]) / 3, "--", color=ORANGE, linewidth=1, label="as the data was made")
         curve.set_xlabel("epoch")
         curve.set_ylabel("nDCG@5 on validation queries")
@@ -422,7 +422,7 @@ def report(path: Path) -> None:
 
 
 def shrink(made: Path) -> None:
-    """A palette of 256 colours for PNG, and two decimals in the paths of SVG: what nobody sees is not kept."""
+    """A palette of 256 colors for PNG, and two decimals in the paths of SVG: what nobody sees is not kept."""
     if made.suffix == ".png":
         Image.open(made).convert("RGB").quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(made, optimize=True)
     else:

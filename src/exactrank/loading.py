@@ -1,7 +1,7 @@
-"""Load models and fusions from files, recognised by their content.
+"""Load models and fusions from files, recognized by their content.
 
-A file of exactrank is JSON that names its own format, and is recognised first. Its reader is in `OWN_FORMATS`, and no other is imported.
-Files of other libraries (`exactrank.models.formats`) are recognised by their first bytes or their fields. This module stands above all that
+A file of exactrank is JSON that names its own format, and is recognized first. Its reader is in `OWN_FORMATS`, and no other is imported.
+Files of other libraries (`exactrank.models.formats`) are recognized by their first bytes or their fields. This module stands above all that
 can be loaded, so that none of it needs to know the rest.
 """
 
@@ -53,4 +53,4 @@ def _reader_of(content: Content) -> Reader:
     name = content.own_format
     if name is not None and name in OWN_FORMATS:
         return OWN_FORMATS[name]
-    return next(reader for reader in READERS.values() if reader.recognises(content))
+    return next(reader for reader in READERS.values() if reader.recognizes(content))

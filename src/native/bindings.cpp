@@ -24,18 +24,18 @@ namespace {
 
 using OwnedKernel = std::unique_ptr<Kernel>;
 
-Normaliser normaliser_named(const std::string& name) {
+Normaliser normalizer_named(const std::string& name) {
     if (name == "one") return Normaliser::one;
     if (name == "length") return Normaliser::length;
     if (name == "total") return Normaliser::total;
     if (name == "ideal") return Normaliser::ideal;
     if (name == "mean_ideal") return Normaliser::mean_ideal;
-    throw std::invalid_argument("unknown normaliser: " + name);
+    throw std::invalid_argument("unknown normalizer: " + name);
 }
 
-OwnedKernel make_positional(const Gain& gain, In<double> discount, std::int32_t cutoff, const std::string& normaliser, bool short_is_zero, double empty) {
+OwnedKernel make_positional(const Gain& gain, In<double> discount, std::int32_t cutoff, const std::string& normalizer, bool short_is_zero, double empty) {
     require(cutoff > 0, "cutoff must be above 0");
-    const Positional measure{copied(discount), cutoff, normaliser_named(normaliser), short_is_zero};
+    const Positional measure{copied(discount), cutoff, normalizer_named(normalizer), short_is_zero};
     return with_gain(gain, [&](auto function) -> OwnedKernel { return std::make_unique<PositionalKernel<decltype(function)>>(measure, function, empty); });
 }
 
@@ -108,7 +108,7 @@ nb::tuple evaluate_all(In<double> scores, In<std::int64_t> indptr, const Measure
 void bind_measures(nb::module_& m) {
     nb::class_<Gain>(m, "Gain").def(nb::init<std::string, double>(), "kind"_a, "parameter"_a = 0.0);
     nb::class_<Kernel>(m, "Kernel");
-    m.def("positional", &make_positional, "gain"_a, "discount"_a, "cutoff"_a, "normaliser"_a, "short_is_zero"_a, "empty"_a);
+    m.def("positional", &make_positional, "gain"_a, "discount"_a, "cutoff"_a, "normalizer"_a, "short_is_zero"_a, "empty"_a);
     m.def("cascade", &make_cascade, "gain"_a, "discount"_a, "cutoff"_a, "empty"_a);
     m.def("average_precision", &make_average_precision, "rel"_a, "cutoff"_a, "limit_to_cutoff"_a, "empty"_a);
     m.def("bpref", &make_bpref, "rel"_a, "empty"_a);

@@ -93,7 +93,7 @@ inline void require_below(const char* name, std::int64_t index, std::size_t coun
                                     std::to_string(count));
 }
 
-// Each of `items` things belongs to one of the parts between neighbours of `starts`; a part without any is wrong, unless it `may_be_empty`.
+// Each of `items` things belongs to one of the parts between neighbors of `starts`; a part without any is wrong, unless it `may_be_empty`.
 inline void require_starts(const char* name, const In<std::int64_t>& starts, std::size_t items, bool may_be_empty) {
     const std::size_t parts = starts.size() - 1;
     require(starts.size() >= 1 && starts(0) == 0, std::string(name) + " must begin with 0");

@@ -75,11 +75,11 @@ void bind_listwise(nb::module_& m) {
     m.def("rank_cosine", [](In<double> targets) { return made<RankCosine>({targets.size()}, targets.data()); }, "targets"_a.noconvert(), keep_alive<0, 1>());
     m.def(
         "squared_error",
-        [](In<double> grades, std::optional<In<double>> parts, double centre) {
+        [](In<double> grades, std::optional<In<double>> parts, double center) {
             if (parts) require(parts->size() == grades.size(), "parts must hold one number per grade");
-            return made<SquaredError>({grades.size()}, grades.data(), centre, parts ? parts->data() : nullptr);
+            return made<SquaredError>({grades.size()}, grades.data(), center, parts ? parts->data() : nullptr);
         },
-        "grades"_a.noconvert(), "parts"_a.none().noconvert(), "centre"_a, keep_alive<0, 1>(), keep_alive<0, 2>());
+        "grades"_a.noconvert(), "parts"_a.none().noconvert(), "center"_a, keep_alive<0, 1>(), keep_alive<0, 2>());
     m.def("worths", &worths, "kernel"_a, "grades"_a, "indptr"_a);
     m.def("exchange_terms", &exchange_terms, "kernel"_a, "grades"_a, "indptr"_a);
     m.def("smooth_measure", &make_smooth_measure, "kernel"_a, "worths"_a.noconvert(), "sigma"_a, keep_alive<0, 2>());

@@ -24,12 +24,12 @@ void require_permutation(const In<std::int64_t>& order, std::size_t rows) {
 
 void bind_matrices(nb::module_& m) {
     m.def(
-        "summarise_columns",
+        "summarize_columns",
         [](InMatrix<float> x, int threads) {
             ColumnSummary summary;
             {
                 nb::gil_scoped_release release;
-                summary = summarise_columns(viewed(x), threads);
+                summary = summarize_columns(viewed(x), threads);
             }
             return nb::make_tuple(array(std::move(summary.least)), array(std::move(summary.most)), array(std::move(summary.nans)), summary.first_infinite);
         },

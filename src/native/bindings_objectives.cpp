@@ -42,15 +42,15 @@ void bind_kinds(nb::module_& m) {
     nb::class_<LambdaRule>(m, "LambdaRule")
         .def(
             "__init__",
-            [](LambdaRule* self, const Kernel* kernel, In<double> grades, In<double> tie_key, const std::string& link, double margin, std::int32_t neighbours,
-               std::int32_t truncation, double near, bool normalise, GivenPairs preferences) {
-                require(neighbours > 0 && truncation > 0, "neighbours and truncation must be above 0");
+            [](LambdaRule* self, const Kernel* kernel, In<double> grades, In<double> tie_key, const std::string& link, double margin, std::int32_t neighbors,
+               std::int32_t truncation, double near, bool normalize, GivenPairs preferences) {
+                require(neighbors > 0 && truncation > 0, "neighbors and truncation must be above 0");
                 const std::span<const double> keys = checked_tie_key(tie_key, grades.size());
                 const Domain domain = domain_with(preferences, domain_of(kernel, grades));
-                new (self) LambdaRule{kernel, spanned(grades), keys, link_called(link), margin, neighbours, truncation, near, normalise, domain, preferences};
+                new (self) LambdaRule{kernel, spanned(grades), keys, link_called(link), margin, neighbors, truncation, near, normalize, domain, preferences};
             },
-            "kernel"_a.none(), "grades"_a.noconvert(), "tie_key"_a.noconvert(), "link"_a, "margin"_a, "neighbours"_a, "truncation"_a, "near"_a,
-            "normalise"_a = false, "preferences"_a = nb::none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
+            "kernel"_a.none(), "grades"_a.noconvert(), "tie_key"_a.noconvert(), "link"_a, "margin"_a, "neighbors"_a, "truncation"_a, "near"_a,
+            "normalize"_a = false, "preferences"_a = nb::none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
     m.def("lambdas", [](const LambdaRule& rule) { return made<Lambdas>(rule.domain, rule); }, "rule"_a, nb::keep_alive<0, 1>());
     m.def(
         "sampled_lambdas",

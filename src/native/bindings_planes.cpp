@@ -7,9 +7,9 @@ namespace exactrank {
 
 namespace {
 
-void require_centre(double strength, const In<double>& centre, std::size_t dimension) {
+void require_center(double strength, const In<double>& center, std::size_t dimension) {
     require(strength > 0, "the strength must be above 0");
-    require_length("centre", centre.size(), dimension);
+    require_length("center", center.size(), dimension);
 }
 
 std::size_t add_planes(Planes& self, In<std::int64_t> parts, In<double> offsets, InMatrix<double> normals) {
@@ -35,7 +35,7 @@ void improve_parts(Planes& self, In<std::int64_t> parts) {
 }
 
 // All that there is to go on from: of every plane the part, the offset, the normal, alpha and how long it has been idle; of every part how
-// many planes come first that had weight; strength, centre and theta.
+// many planes come first that had weight; strength, center and theta.
 nb::tuple held_planes(const Planes& self) {
     std::vector<std::int64_t> working, part, idle;
     std::vector<double> offset, alpha;
@@ -53,14 +53,14 @@ nb::tuple held_planes(const Planes& self) {
     for (std::size_t i = 0; i < normal.size(); ++i) std::copy(normal[i], normal[i] + d, normals.data() + i * d);
     auto vector = [d](const double* values) { return array(std::vector<double>(values, values + d)); };
     return nb::make_tuple(array(std::move(part)), array(std::move(offset)), normals, array(std::move(alpha)), array(std::move(idle)), array(std::move(working)),
-                          self.strength(), vector(self.centre()), vector(self.theta()));
+                          self.strength(), vector(self.center()), vector(self.theta()));
 }
 
 // The planes that `held_planes` told of, to the bit.
 Planes from_held(In<std::int64_t> parts, In<double> offsets, InMatrix<double> normals, In<double> alphas, In<std::int64_t> idle, In<std::int64_t> working,
-                 double strength, In<double> centre, In<double> theta) {
-    const std::size_t d = centre.size(), count = parts.size();
-    require_centre(strength, centre, d);
+                 double strength, In<double> center, In<double> theta) {
+    const std::size_t d = center.size(), count = parts.size();
+    require_center(strength, center, d);
     require_length("theta", theta.size(), d);
     require_length("offsets", offsets.size(), count);
     require_length("normals", normals.shape(0), count);
@@ -80,7 +80,7 @@ Planes from_held(In<std::int64_t> parts, In<double> offsets, InMatrix<double> no
         require_below("working", working(p), made[p].size() + 1);
         made[p].working = static_cast<std::size_t>(working(p));
     }
-    return Planes(strength, centre.data(), theta.data(), d, std::move(made));
+    return Planes(strength, center.data(), theta.data(), d, std::move(made));
 }
 
 }  // namespace
@@ -89,19 +89,19 @@ void bind_planes(nb::module_& m) {
     nb::class_<Planes>(m, "Planes")
         .def(
             "__init__",
-            [](Planes* self, std::size_t parts, double strength, In<double> centre) {
-                require_centre(strength, centre, centre.size());
-                new (self) Planes(parts, strength, centre.data(), centre.size());
+            [](Planes* self, std::size_t parts, double strength, In<double> center) {
+                require_center(strength, center, center.size());
+                new (self) Planes(parts, strength, center.data(), center.size());
             },
-            "parts"_a, "strength"_a, "centre"_a)
+            "parts"_a, "strength"_a, "center"_a)
         .def("copy", [](const Planes& self) { return Planes(self); })
         .def(
             "pose",
-            [](Planes& self, double strength, In<double> centre) {
-                require_centre(strength, centre, self.dimension());
-                self.pose(strength, centre.data());
+            [](Planes& self, double strength, In<double> center) {
+                require_center(strength, center, self.dimension());
+                self.pose(strength, center.data());
             },
-            "strength"_a, "centre"_a)
+            "strength"_a, "center"_a)
         .def("add", &add_planes, "parts"_a, "offsets"_a, "normals"_a)
         .def("improve", &improve_parts, "parts"_a)
         .def("solve", &Planes::solve, "tolerance"_a, "sweeps"_a, nb::call_guard<nb::gil_scoped_release>())
@@ -116,7 +116,7 @@ void bind_planes(nb::module_& m) {
         .def("height", &Planes::height)
         .def("dual", &Planes::dual)
         .def("held", &held_planes)
-        .def_static("from_held", &from_held, "parts"_a, "offsets"_a, "normals"_a, "alphas"_a, "idle"_a, "working"_a, "strength"_a, "centre"_a, "theta"_a)
+        .def_static("from_held", &from_held, "parts"_a, "offsets"_a, "normals"_a, "alphas"_a, "idle"_a, "working"_a, "strength"_a, "center"_a, "theta"_a)
         .def("theta", [](const Planes& self) { return array(std::vector<double>(self.theta(), self.theta() + self.dimension())); })
         .def_prop_ro("count", [](const Planes& self) {
             std::size_t count = 0;

@@ -22,7 +22,7 @@ struct ColumnSummary {
     std::int64_t first_infinite = -1;  // row * width + column
 };
 
-inline ColumnSummary summarise_columns(const MatrixView<const float>& x, int threads) {
+inline ColumnSummary summarize_columns(const MatrixView<const float>& x, int threads) {
     const std::size_t rows = x.rows, width = x.width;
     constexpr float infinity = std::numeric_limits<float>::infinity();
     const std::size_t weight = std::max<std::size_t>(1, (std::size_t{1} << 20) / std::max<std::size_t>(width, 1));

@@ -38,7 +38,7 @@ private:
         }
         first_.push_back(free_.size());
         rounding_ = 1e-28 * squared(slope_);
-        centre(slope_);
+        center(slope_);
         return !free_.empty();
     }
 
@@ -58,12 +58,12 @@ private:
             if (move(step)) return ++done, true;
             bend_.resize(free_.size());
             for (std::size_t k = 0; k < free_.size(); ++k) bend_[k] = product(free_[k].normal, sum_.data(), width_);
-            centre(bend_);
+            center(bend_);
             for (std::size_t k = 0; k < free_.size(); ++k) slope_[k] -= step / strength_ * bend_[k];
             const double before = square;
             square = squared(slope_);
             for (std::size_t k = 0; k < free_.size(); ++k) direction_[k] = slope_[k] + square / before * direction_[k];
-            centre(direction_);  // so that sums stay to the last digit
+            center(direction_);  // so that sums stay to the last digit
         }
         return false;
     }
@@ -80,7 +80,7 @@ private:
         return any;
     }
 
-    void centre(std::vector<double>& values) const {
+    void center(std::vector<double>& values) const {
         for (std::size_t p = 0; p + 1 < first_.size(); ++p) {
             double mean = 0;
             for (std::size_t k = first_[p]; k < first_[p + 1]; ++k) mean += values[k];

@@ -104,12 +104,12 @@ XR_INLINE void add_row(const Row& row, const Forces& to) {
 
 // Rows from `first` on and before `end` of a lineup of n whose changes are separable.
 struct ForceRows {
-    std::int32_t first, end, n, neighbours;
+    std::int32_t first, end, n, neighbors;
     const double *scores, *powers;
     Separable swaps;
     double margin, near;
 
-    std::int32_t last(std::int32_t i) const { return neighbours < n - i ? i + 1 + neighbours : n; }
+    std::int32_t last(std::int32_t i) const { return neighbors < n - i ? i + 1 + neighbors : n; }
 };
 
 template <auto link, bool with_curvature, bool with_size>

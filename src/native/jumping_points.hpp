@@ -1,6 +1,6 @@
 // Algorithm 2 of Tan, Xia, Guo & Wang (2013) as published: the jumping points of a query, from minus infinity on.
 //
-// The top documents are kept sorted; the next jumping point is the first crossing of two neighbours there, or of the last
+// The top documents are kept sorted; the next jumping point is the first crossing of two neighbors there, or of the last
 // of them with any document below. It counts the points where the top changes, and is what line_search.hpp is measured
 // against.
 #pragma once

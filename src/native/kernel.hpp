@@ -44,7 +44,7 @@ struct Scratch {
 
 constexpr std::int32_t no_cutoff = std::numeric_limits<std::int32_t>::max();
 
-// What the exchanges of neighbours do to the value of one query: constant time each.
+// What the exchanges of neighbors do to the value of one query: constant time each.
 class Walk {
 public:
     virtual ~Walk() = default;

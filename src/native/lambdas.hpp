@@ -44,10 +44,10 @@ struct LambdaRule {
     std::span<const double> tie_key;  // of equal scores, the one with the least ranks first
     Link link;
     double margin;
-    std::int32_t neighbours;                         // documents further apart in the ranking than this do not meet
+    std::int32_t neighbors;                         // documents further apart in the ranking than this do not meet
     std::int32_t truncation;                         // one document of a pair must be among this number of first ranks
     double near;                                     // weights are divided by this plus the distance of the two scores; 0: they are not
-    bool normalise;                                  // (2)
+    bool normalize;                                  // (2)
     Domain domain;                                   // of objectives that follow it
     std::shared_ptr<const Preferences> preferences;  // null: none
 
@@ -91,8 +91,8 @@ struct LambdaRule {
         return cost;
     }
     // (2), of forces whose sizes, each pair's once, add up to `size`.
-    void normalised(double size, std::int32_t n, const Answer& wanted) const {
-        if (!normalise || !wanted.slope || !(size > 0)) return;
+    void normalized(double size, std::int32_t n, const Answer& wanted) const {
+        if (!normalize || !wanted.slope || !(size > 0)) return;
         const double factor = portable::log2(1 + 2 * size) / (2 * size);
         for (std::int32_t i = 0; i < n; ++i) wanted.slope[i] *= factor;
         for (std::int32_t i = 0; wanted.curvature && i < n; ++i) wanted.curvature[i] *= factor;
@@ -122,14 +122,14 @@ public:
           wanted_(wanted),
           score_(score),
           n_(n),
-          bands_(rule.neighbours <= most_bands ? std::min(rule.neighbours, n - 1) : 0),
+          bands_(rule.neighbors <= most_bands ? std::min(rule.neighbors, n - 1) : 0),
           range_(range_of(score, n)),
           own_origins_(rule.link == Link::logistic && !(range_.most - range_.least < 1400)),
           room_((n + 8) * (8 + bands_)) {
         double* next = room_.data();
         for (double** array : {&power_, &scores_, &powers_, &delta_, &slope_, &curvature_, &pull_, &bend_, &band_deltas_}) *array = next, next += n + 8;
         std::fill_n(powers_ + n, 8, 1.0);  // a share of nothing would be no number
-        forces_ = {slope_, wanted.curvature ? curvature_ : nullptr, rule.normalise ? &size : nullptr};
+        forces_ = {slope_, wanted.curvature ? curvature_ : nullptr, rule.normalize ? &size : nullptr};
         if (rule.link == Link::logistic && !own_origins_) exponentials(score, n, range_.least + (range_.most - range_.least) / 2, power_);
     }
 
@@ -148,10 +148,10 @@ public:
         return cost;
     }
 
-    double size = 0;  // of all forces so far, each pair's once; where they are normalised
+    double size = 0;  // of all forces so far, each pair's once; where they are normalized
 
 private:
-    // Where only close neighbours meet, all pairs of a distance are taken together: rows would be too short for vectors.
+    // Where only close neighbors meet, all pairs of a distance are taken together: rows would be too short for vectors.
     static constexpr std::int32_t most_bands = 8;
     static constexpr std::int32_t pairs_at_once = 1 << 16;
 
@@ -159,7 +159,7 @@ private:
     double add_separable(const Separable& swaps, std::int32_t rows) {
         const std::int32_t step = 1 + pairs_at_once / n_;
         for (std::int32_t first = 0; first < rows; first += step) {
-            const ForceRows some{first, std::min(rows, first + step), n_, rule_.neighbours, scores_, powers_, swaps, rule_.margin, rule_.near};
+            const ForceRows some{first, std::min(rows, first + step), n_, rule_.neighbors, scores_, powers_, swaps, rule_.margin, rule_.near};
             breath_.after(static_cast<std::size_t>(some.end - first) * n_);
             add_rows_forces(rule_.link, some, forces_);
         }
@@ -168,7 +168,7 @@ private:
     double add_rows(Swaps& swaps, std::int32_t rows, bool by_bands) {
         double cost = 0;
         for (std::int32_t i = 0; i < rows; ++i) {
-            const std::int32_t last = rule_.neighbours < n_ - i ? i + 1 + rule_.neighbours : n_;
+            const std::int32_t last = rule_.neighbors < n_ - i ? i + 1 + rule_.neighbors : n_;
             breath_.after(static_cast<std::size_t>(last - i));
             swaps.row(i, last, delta_);
             if (own_origins_) exponentials(scores_, n_, scores_[i], powers_);  // e^s would leave the range of doubles: one origin a row
@@ -220,7 +220,7 @@ public:
         }
         cost += rule_.add_given(scored, wanted, size);
         if (wanted.value && !rule_.kernel) *wanted.value = -cost;
-        rule_.normalised(size, n, wanted);
+        rule_.normalized(size, n, wanted);
     }
 
 private:

@@ -1,4 +1,4 @@
-// Scorers with parameters, forwards and backwards, on standardised features z = (x - mean) / scale:
+// Scorers with parameters, forwards and backwards, on standardized features z = (x - mean) / scale:
 //
 //   linear:   s = sum_j w_j z_j                                                                                          (1)
 //   network:  s = sum_u v_u a_u,    a_u = tanh(b_u + sum_j w_ju z_j)                                                     (2)
@@ -56,7 +56,7 @@ private:
     }
 };
 
-static XR_CLONES void standardise(const float* x, const double* mean, const double* inverse, std::size_t rows, std::size_t width, double* z) {
+static XR_CLONES void standardize(const float* x, const double* mean, const double* inverse, std::size_t rows, std::size_t width, double* z) {
     for (std::size_t i = 0; i < rows; ++i)
         for (std::size_t j = 0; j < width; ++j) z[i * width + j] = (static_cast<double>(x[i * width + j]) - mean[j]) * inverse[j];
 }
@@ -140,7 +140,7 @@ public:
         }
         z_.resize(rows * width);
         active_.resize(rows * padded);
-        standardise(x, net_.mean.data(), net_.inverse_scale.data(), rows, width, z_.data());
+        standardize(x, net_.mean.data(), net_.inverse_scale.data(), rows, width, z_.data());
         in_strips(rows, [&](std::size_t i, std::size_t count) {
             forward(*layers_, z_.data() + i * width, count, width, padded, active_.data() + i * padded, score + i);
         });

@@ -3,7 +3,7 @@
 // With h_i = b_i + v_i . theta, moving weight from a plane j to the highest plane i raises the dual, and changes h through the
 // products of normals alone, so those are kept. j is the one whose move gains most (Fan, Chen & Lin 2005):
 //
-//     step = min(alpha_j, strength (h_i - h_j) / |v_i - v_j|^2),    j maximises (h_i - h_j)^2 / |v_i - v_j|^2     (1)
+//     step = min(alpha_j, strength (h_i - h_j) / |v_i - v_j|^2),    j maximizes (h_i - h_j)^2 / |v_i - v_j|^2     (1)
 //
 // until the part's share of the distance between primal and dual, max_i h_i - sum_i alpha_i h_i, is small.              (2)
 #pragma once

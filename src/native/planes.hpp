@@ -1,8 +1,8 @@
 // The least value of a quadratic term plus a sum of maxima of planes, by its dual.
 //
-//     min over theta   strength/2 |theta - centre|^2 + sum_p max_{i in p} (b_i + v_i . theta)                    (1)
-//     max over alpha   sum_i alpha_i (b_i + v_i . centre) - |sum_i alpha_i v_i|^2 / (2 strength)                 (2)
-//     theta = centre - sum_i alpha_i v_i / strength,    alpha_i >= 0, summing to 1 within each part p            (3)
+//     min over theta   strength/2 |theta - center|^2 + sum_p max_{i in p} (b_i + v_i . theta)                    (1)
+//     max over alpha   sum_i alpha_i (b_i + v_i . center) - |sum_i alpha_i v_i|^2 / (2 strength)                 (2)
+//     theta = center - sum_i alpha_i v_i / strength,    alpha_i >= 0, summing to 1 within each part p            (3)
 //
 // With h_i = b_i + v_i . theta the distance of (1) from (2) is the sum over parts of
 //
@@ -26,19 +26,19 @@ public:
         return kept;
     }
 
-    Planes(std::size_t parts, double strength, const double* centre, std::size_t dimension)
+    Planes(std::size_t parts, double strength, const double* center, std::size_t dimension)
         : dimension_(dimension), width_(width_of(dimension)), parts_(parts) {
-        pose(strength, centre);
+        pose(strength, center);
     }
 
     // As another left off: with its theta, which has rounded on the way, and of each part how many planes were ordered first.
-    Planes(double strength, const double* centre, const double* theta, std::size_t dimension, std::vector<Part>&& parts)
-        : strength_(strength), dimension_(dimension), width_(width_of(dimension)), parts_(std::move(parts)), centre_(padded(centre)), theta_(padded(theta)) {}
+    Planes(double strength, const double* center, const double* theta, std::size_t dimension, std::vector<Part>&& parts)
+        : strength_(strength), dimension_(dimension), width_(width_of(dimension)), parts_(std::move(parts)), center_(padded(center)), theta_(padded(theta)) {}
 
-    // The same planes and alphas in a problem (1) of another strength and centre.
-    void pose(double strength, const double* centre) {
+    // The same planes and alphas in a problem (1) of another strength and center.
+    void pose(double strength, const double* center) {
         strength_ = strength;
-        centre_ = padded(centre);
+        center_ = padded(center);
         refresh();
     }
 
@@ -105,7 +105,7 @@ public:
                 add_share(part.alpha[i], part.normal[i].get(), width_, sum.data());
             }
         }
-        return value + product(sum.data(), centre_.data(), width_) - product(sum.data(), sum.data(), width_) / (2 * strength_);
+        return value + product(sum.data(), center_.data(), width_) - product(sum.data(), sum.data(), width_) / (2 * strength_);
     }
 
     // All weight on one plane of each part.
@@ -126,7 +126,7 @@ public:
 
     const std::vector<Part>& parts() const { return parts_; }
     double strength() const { return strength_; }
-    const double* centre() const { return centre_.data(); }
+    const double* center() const { return center_.data(); }
     const double* theta() const { return theta_.data(); }
     std::size_t dimension() const { return dimension_; }
 
@@ -139,7 +139,7 @@ private:
 
     // (3); the sums of alphas are put right too, against drift.
     void refresh() {
-        theta_ = centre_;
+        theta_ = center_;
         for (Part& part : parts_) {
             double sum = 0;
             for (const double alpha : part.alpha) sum += alpha;
@@ -196,7 +196,7 @@ private:
     double strength_ = 1;
     std::size_t dimension_, width_;
     std::vector<Part> parts_;
-    std::vector<double> centre_, theta_;  // filled up with zeros to `width_`
+    std::vector<double> center_, theta_;  // filled up with zeros to `width_`
     std::vector<double> h_, before_;      // of the part that is being visited
     QuietBreath breath_;
 };

@@ -14,7 +14,7 @@ enum class Normaliser { one, length, total, ideal, mean_ideal };
 struct Positional {
     std::vector<double> discount;  // by position; at least min(cutoff, longest list) of them
     std::int32_t cutoff;
-    Normaliser normaliser;
+    Normaliser normalizer;
     bool short_is_zero;  // a list shorter than the cutoff is worth 0 (LETOR's scripts)
 };
 
@@ -51,7 +51,7 @@ public:
     Terms terms(const Ranked& query, Scratch& scratch) const {
         const double* discount = measure_.discount.data();
         double total = 1;
-        switch (measure_.normaliser) {
+        switch (measure_.normalizer) {
             case Normaliser::one: break;
             case Normaliser::length: total = std::min(measure_.cutoff, query.count); break;
             case Normaliser::total:
@@ -69,7 +69,7 @@ public:
     bool counts_nothing(const Ranked& query) const { return measure_.short_is_zero && query.count < measure_.cutoff; }
     std::unique_ptr<Walk> walk() const override;
     std::unique_ptr<Swaps> swaps() const override;
-    const std::vector<double>* common_discount() const override { return measure_.normaliser == Normaliser::mean_ideal ? nullptr : &measure_.discount; }
+    const std::vector<double>* common_discount() const override { return measure_.normalizer == Normaliser::mean_ideal ? nullptr : &measure_.discount; }
     std::size_t longest() const override { return longest_for(measure_.discount, measure_.cutoff); }
     void worths(const Ranked& query, Scratch& scratch, double* worth) const override {
         std::fill(worth, worth + query.count, 0.0);

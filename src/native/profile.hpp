@@ -16,7 +16,7 @@ struct FixedJump {
     std::int64_t to, from;
 };
 
-// Sorts the lists one by one, merges neighbours until one is left, and adds up the jumps at one place.
+// Sorts the lists one by one, merges neighbors until one is left, and adds up the jumps at one place.
 inline std::vector<FixedJump> merged(std::vector<std::vector<FixedJump>>& lists, int threads) {
     auto earlier = [](const FixedJump& a, const FixedJump& b) { return a.at < b.at; };
     parallel_for(lists.size(), threads, [&](std::size_t i) { std::sort(lists[i].begin(), lists[i].end(), breathing(earlier)); });

@@ -63,7 +63,7 @@ inline double given_forces(std::span<const Preference> pairs, const LevelSums& s
 // Adds the forces of n documents, in fixed point, to the `sums` of their bins.
 template <class Bin>
 void add_by_bin(const Bin* bin, const std::uint64_t* force, std::size_t n, std::span<std::uint64_t> sums, std::vector<std::uint64_t>& room) {
-    constexpr std::size_t turns = sizeof(Bin) == 1 ? 4 : 1;  // neighbours often share a bin, and would wait for each other
+    constexpr std::size_t turns = sizeof(Bin) == 1 ? 4 : 1;  // neighbors often share a bin, and would wait for each other
     room.assign(turns * sums.size(), 0);
     std::size_t i = 0;
     for (; i + turns <= n; i += turns)

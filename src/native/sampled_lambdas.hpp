@@ -113,7 +113,7 @@ public:
         if (!rule_.is_settled(query, scratch, wanted) && !add_samples(scored, query, scratch, wanted, cost, size)) return answer_nan(n, wanted);
         cost += rule_.add_given(scored, wanted, size);
         if (wanted.value && !rule_.kernel) *wanted.value = -cost;
-        rule_.normalised(size, n, wanted);
+        rule_.normalized(size, n, wanted);
     }
 
 private:
@@ -144,7 +144,7 @@ private:
         const std::int32_t n = scored.count;
         const Separable* separable = rule_.kernel ? swaps.separable() : nullptr;
         const Range range = range_of(scored.score, static_cast<std::size_t>(n));
-        return separable && separable->a == separable->b && rule_.near == 0 && rule_.neighbours >= n - 1 && rule_.truncation >= n - 1 &&
+        return separable && separable->a == separable->b && rule_.near == 0 && rule_.neighbors >= n - 1 && rule_.truncation >= n - 1 &&
                range.most - range.least < 1400;
     }
     // Adds the mean force over the samples, some of which are drawn at a time; false where the documents of one have no ranks.
@@ -182,7 +182,7 @@ private:
                 }
                 for (std::int32_t r = 0; r < n; ++r) discounts[held * room + place[scratch.order[r]]] = swaps.separable()->a[r];
             }
-            const Forces forces{slope, wanted.curvature ? curvature : nullptr, rule_.normalise ? &size : nullptr};
+            const Forces forces{slope, wanted.curvature ? curvature : nullptr, rule_.normalize ? &size : nullptr};
             add_sampled_forces(rule_.link, {n, held, room, scores, powers, worth, discounts, rule_.margin, &breath}, forces);
             breath.settle();
         }

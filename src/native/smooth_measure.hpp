@@ -22,14 +22,14 @@ namespace exactrank {
 struct SmoothRank {
     const double *score, *worth;
     std::int32_t n;
-    double centre, per_unit;  // c_j; 1 / sqrt(sigma)
+    double center, per_unit;  // c_j; 1 / sqrt(sigma)
     double discount;
 };
 
 // (s_i - c_j) / sqrt(sigma), at most so far from 0 that its weight is still a number.
 XR_INLINE Doubles gap_from(const SmoothRank& rank, std::int32_t i) {
     constexpr double farthest = 26.6;  // its square is just below 708
-    const Doubles gap = (load_eight(rank.score + i) - rank.centre) * rank.per_unit;
+    const Doubles gap = (load_eight(rank.score + i) - rank.center) * rank.per_unit;
     return gap > farthest ? Doubles{} + farthest : gap < -farthest ? Doubles{} - farthest : gap;
 }
 

@@ -1,7 +1,7 @@
 // The exact value of one query along a ray of scores s_i + alpha t_i, for any measure (Tan et al. 2013, section 2.2).
 //
 // Documents are lines. From alpha = 0 the sweep goes right, then left with the slopes negated; it starts from the order at
-// 0+ and exchanges neighbours where their lines cross. A document that `cutoff` earlier ones stay above for good never
+// 0+ and exchanges neighbors where their lines cross. A document that `cutoff` earlier ones stay above for good never
 // matters. At a crossing the lines that meet are ranked by their very scores there, as evaluation would, and after it by
 // slope; so whatever meets in one point, in whatever number, comes out in order.
 #pragma once

@@ -48,7 +48,7 @@ inline void sort_by_digits(std::vector<float>& values, std::vector<float>& room)
     }
 }
 
-// Thresholds halfway between neighbours among the values of a feature, which are given in rising order; at most `limit` of them (0:
+// Thresholds halfway between neighbors among the values of a feature, which are given in rising order; at most `limit` of them (0:
 // between any two), so that about as many documents lie between one and the next. A value that fills more than its part counts as
 // one part: the others share what is left.
 inline std::vector<double> thresholds_between(const std::vector<float>& values, std::size_t limit) {

@@ -160,7 +160,7 @@ private:
         }
         return true;
     }
-    // Of the exchanges of some lines, evenly chosen, or else of neighbours; infinite where there is none at a finite place.
+    // Of the exchanges of some lines, evenly chosen, or else of neighbors; infinite where there is none at a finite place.
     double median_crossing(const std::vector<std::int32_t>& lines, double end) {
         constexpr std::size_t some = 32;
         times_.clear();

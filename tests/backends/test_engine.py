@@ -255,7 +255,7 @@ RANKERS = [
     er.AdaRank(max_iter=4),
     er.AdaRank("AP", max_iter=3, nonnegative=True, rest=0),
     er.CoordinateAscent(restarts=2, max_iter=1, tries=4),
-    er.CoordinateAscent("ERR", restarts=1, max_iter=1, tries=3, standardise=False),
+    er.CoordinateAscent("ERR", restarts=1, max_iter=1, tries=3, standardize=False),
     er.SPSARank(max_iter=5),
     er.SPSARank("RR", max_iter=2, hidden=2, restarts=2),
     er.SPSARank(max_iter=2, solver="fdsa", start="ridge"),

@@ -110,16 +110,16 @@ OBJECTIVES = [
     SquaredError(),
     SquaredError(within=True),
     er.losses.Lambdas(),
-    er.losses.Lambdas(link="spring", margin=0.7, neighbours=9),
-    er.losses.Lambdas(link="step", truncation=4, normalise=True),
+    er.losses.Lambdas(link="spring", margin=0.7, neighbors=9),
+    er.losses.Lambdas(link="step", truncation=4, normalize=True),
     *(
         er.losses.Lambdas(er.parse_measure(name), near=near)
         for name in ("nDCG", "nDCG@10", "DCG@4", "P@5", "RBP(p=0.6)")
         for near in (None, 0.01)
     ),
     er.losses.Lambdas(er.parse_measure("nDCG(short='zero')@5")),
-    er.losses.Lambdas(er.measures.NDCG(), normalise=True),
-    er.losses.Lambdas(er.measures.NDCG(gain="linear"), link="spring", normalise=True, near=0.1),
+    er.losses.Lambdas(er.measures.NDCG(), normalize=True),
+    er.losses.Lambdas(er.measures.NDCG(gain="linear"), link="spring", normalize=True, near=0.1),
 ]
 
 

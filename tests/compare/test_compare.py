@@ -557,7 +557,7 @@ def test_letters_mark_what_the_pairs_say():
     assert [one.letter for one in found.values()] == ["a", "b", "c", "d"]
     for pair in pairs(comparison, "data-1", "nDCG@10"):
         better, worse = (pair.first, pair.second) if pair.difference > 0 else (pair.second, pair.first)
-        assert (found[worse].letter in found[better].better_than) == (pair.adjusted["randomisation"] < 0.05)
+        assert (found[worse].letter in found[better].better_than) == (pair.adjusted["randomization"] < 0.05)
         assert found[better].letter not in found[worse].better_than
     assert sum(one.best for one in found.values()) == 1
 

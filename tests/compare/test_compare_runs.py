@@ -91,7 +91,7 @@ def test_letters_are_those_of_the_tests(files: Path) -> None:
         better, worse = (pair.first, pair.second) if pair.difference > 0 else (pair.second, pair.first)
         names = [one.method for one in standings(found, "data", "nDCG@10")]
         marks = {one.method: one.better_than for one in standings(found, "data", "nDCG@10")}
-        assert ("abc"[names.index(worse)] in marks[better]) == (pair.adjusted["randomisation"] < 0.05)
+        assert ("abc"[names.index(worse)] in marks[better]) == (pair.adjusted["randomization"] < 0.05)
     assert "c" in standings(found, "data", "nDCG@10")[0].better_than
     table = called(0, "evaluate", "test.qrels", *RUNS, "-m", "nDCG@10", "-m", "RR")
     assert all(f"{one.mean:.4f}" in table for one in standings(found, "data", "nDCG@10"))

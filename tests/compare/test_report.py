@@ -454,7 +454,7 @@ def test_each_method_is_held_against_the_baseline_first_of_all(pages):
         for whisker, pair in zip(chart.all(class_="whisker"), found, strict=True):
             ends = [float(whisker.attributes[end].removesuffix("%")) for end in ("x1", "x2")]
             np.testing.assert_allclose(ends, [zero + scale * end for end in pair.interval], atol=0.05)
-        clear = [pair.adjusted["randomisation"] < 0.05 for pair in found]
+        clear = [pair.adjusted["randomization"] < 0.05 for pair in found]
         assert [group.has("class_", "clear") for group in chart.all("g") if list(group.all(class_="name"))] == clear
         assert [tip.split("\n")[0] for tip in tips(chart)] == [f"{pair.first} against {comparison.baseline}" for pair in found]
     first = max(standings.differences(comparison, "data-1", "nDCG@10"), key=lambda pair: pair.difference)
@@ -638,7 +638,7 @@ def test_many_steps_are_drawn_together_as_a_band():
     def drawn(steps):
         edges, values = np.linspace(-1, 1, steps + 1), np.tile([0.3, 0.5], steps)[:steps]
         steps = Slice("f", "test", tuple(edges.tolist()), tuple(values.tolist()), tuple(values.tolist()))
-        return parsed(step_chart(steps, "steps", ("x", "y"), "colour-0", ()))
+        return parsed(step_chart(steps, "steps", ("x", "y"), "color-0", ()))
 
     assert drawn(STEPS).one("path", class_="line").attributes["d"].count("H") == STEPS
     assert drawn(2 * STEPS).one("path", class_="area").attributes["d"].count("V") == 0

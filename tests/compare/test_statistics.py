@@ -15,7 +15,7 @@ from exactrank.compare.statistics.paired import (
     TESTS,
     cohens_d,
     paired_t,
-    randomisation,
+    randomization,
     rank_biserial,
     signed_ranks,
     wilcoxon,
@@ -30,7 +30,7 @@ TENTHS = st.integers(-5, 5).map(lambda i: i / 10)  # few distinct sizes and many
 DIFFERENCES = st.lists(TENTHS, min_size=2, max_size=12).map(np.array)
 MANY = st.builds(lambda n, seed: np.random.default_rng(seed).normal(0.1, 1, n).round(1), st.integers(17, 60), st.integers(0, 99))
 EITHER = st.one_of(DIFFERENCES, MANY)
-QUICK = {name: test if name != "randomisation" else lambda d: randomisation(d, draws=5000) for name, test in TESTS.items()}
+QUICK = {name: test if name != "randomization" else lambda d: randomization(d, draws=5000) for name, test in TESTS.items()}
 NAMES = st.sampled_from(sorted(TESTS))
 P_VALUES = st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.01, 0.02, 1.0, NAN])), max_size=8)
 
@@ -79,26 +79,26 @@ def test_wilcoxon_of_many_ties_is_that_of_scipy():
 def test_small_samples_have_the_share_of_all_signs(d):
     assume(np.count_nonzero(d) <= 9)
     whole = [round(10 * each) for each in d if each]
-    assert randomisation(d) == share_of_signs(whole, sum)
+    assert randomization(d) == share_of_signs(whole, sum)
     assert wilcoxon(d) == pytest.approx(share_of_signs(whole, rank_sum), rel=1e-12)
 
 
 @pytest.mark.parametrize("n", [3, 8, 11])
-def test_randomisation_is_the_permutation_test_of_scipy(n):
+def test_randomization_is_the_permutation_test_of_scipy(n):
     d = normal(n, mean=0.5)
     theirs = stats.permutation_test(
         (d,), lambda x, axis: x.mean(axis=axis), permutation_type="samples", n_resamples=np.inf, vectorized=True
     )
-    assert randomisation(d) == pytest.approx(theirs.pvalue, rel=1e-12)
+    assert randomization(d) == pytest.approx(theirs.pvalue, rel=1e-12)
 
 
 def test_worked_by_hand():
     """Five queries won: of all signs only five of a kind are as far from 0."""
-    assert randomisation(np.array([1.0, 2.0, 3.0, 4.0, 5.0])) == 2 / 32
+    assert randomization(np.array([1.0, 2.0, 3.0, 4.0, 5.0])) == 2 / 32
     assert wilcoxon(np.array([1.0, 2.0, 3.0, 4.0, 5.0])) == pytest.approx(2 / 32)
     assert wilcoxon(np.array([1.0, 1.0, 1.0, 1.0, 1.0])) == 2 / 32
-    assert randomisation(np.array([1.0, 2.0, -3.0])) == 1.0
-    assert randomisation(np.array([3.0, 2.0, -1.0])) == 4 / 8  # sums of 4 and 6, to either side
+    assert randomization(np.array([1.0, 2.0, -3.0])) == 1.0
+    assert randomization(np.array([3.0, 2.0, -1.0])) == 4 / 8  # sums of 4 and 6, to either side
     assert paired_t(np.array([1.0, 3.0])) == pytest.approx(2 * (0.5 - math.atan(2) / math.pi))  # t = 2; one degree: Cauchy's
 
 
@@ -106,7 +106,7 @@ def test_darwins_corn():
     """Fisher (1935, section 21) enumerates the signs of Darwin's 15 pairs of plants: 863 of 32,768 reach 314 above 0, by symmetry twice."""
     eighths = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
     assert sum(eighths) == 314
-    assert randomisation(np.array(eighths) / 8) == 2 * 863 / 32768
+    assert randomization(np.array(eighths) / 8) == 2 * 863 / 32768
 
 
 def test_rounding_does_not_break_ties():
@@ -114,10 +114,10 @@ def test_rounding_does_not_break_ties():
     d = np.array([0.3 - 0.2, 0.1 - 0.2, 0.7 - 0.6, 0.4 - 0.3])
     assert len(set(np.abs(d))) > 1
     assert set(np.abs(signed_ranks(d))) == {2.5}
-    assert randomisation(d) == randomisation(np.array([1.0, -1.0, 1.0, 1.0])) == 10 / 16
-    assert randomisation(np.array([0.1, 0.2, -0.3])) == 1.0
+    assert randomization(d) == randomization(np.array([1.0, -1.0, 1.0, 1.0])) == 10 / 16
+    assert randomization(np.array([0.1, 0.2, -0.3])) == 1.0
     many = np.tile([0.1, 0.2, -0.3], 2000)
-    assert randomisation(many, draws=500) == 1.0
+    assert randomization(many, draws=500) == 1.0
 
 
 @pytest.mark.parametrize("n", [40, 1001])
@@ -125,24 +125,24 @@ def test_sampled_signs_agree_with_t(n):
     """Of normal differences; 4 standard deviations of the share of hits, and what the two tests differ by."""
     d = normal(n, mean=2 / math.sqrt(n), seed=5)
     p = paired_t(d)
-    assert randomisation(d) == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 100_000) + 0.1 * p)
+    assert randomization(d) == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 100_000) + 0.1 * p)
 
 
 @given(st.integers(0, 9))
 @settings(max_examples=5)
 def test_sampled_signs_agree_with_all_signs(seed):
     d = normal(14, mean=0.3)
-    p = randomisation(d)
-    sampled = randomisation(d, seed=seed, draws=2**14 - 1)
+    p = randomization(d)
+    sampled = randomization(d, seed=seed, draws=2**14 - 1)
     assert sampled != p
     assert sampled == pytest.approx(p, abs=5 * math.sqrt(p / 2**14))
 
 
 def test_all_signs_beyond_those_that_are_held(monkeypatch):
     d = normal(12)
-    whole = randomisation(d)
+    whole = randomization(d)
     monkeypatch.setattr(paired, "ENUMERATED", 5)
-    assert randomisation(d) == pytest.approx(whole, abs=0)
+    assert randomization(d) == pytest.approx(whole, abs=0)
 
 
 def test_random_sums_have_every_sign_evenly_and_independently():
@@ -160,16 +160,16 @@ def test_a_block_does_not_depend_on_the_others():
     hits = [np.count_nonzero(np.abs(paired._random_sums(size, np.random.default_rng([3, k]), block)) >= least - 1e-9) for k in range(3)]
     assert len(set(hits)) == 3
     for blocks in (1, 2, 3):
-        assert randomisation(d, seed=3, draws=blocks * block) == (1 + sum(hits[:blocks])) / (1 + blocks * block)
+        assert randomization(d, seed=3, draws=blocks * block) == (1 + sum(hits[:blocks])) / (1 + blocks * block)
 
 
 def test_the_seed_decides():
     d = normal(40)
-    assert randomisation(d, seed=1) == randomisation(d, seed=1) != randomisation(d, seed=2)
+    assert randomization(d, seed=1) == randomization(d, seed=1) != randomization(d, seed=2)
 
 
 def test_sampled_p_is_never_zero():
-    assert randomisation(np.ones(500), draws=999) == 1 / 1000
+    assert randomization(np.ones(500), draws=999) == 1 / 1000
 
 
 @given(NAMES, EITHER, st.randoms(use_true_random=False))
@@ -195,7 +195,7 @@ def test_p_values_are_shares(name, d):
     assert 0 < p <= 1 or (name == "t" and math.isnan(p) and len(set(d)) == 1)
 
 
-@given(st.sampled_from(["wilcoxon", "randomisation"]), EITHER)
+@given(st.sampled_from(["wilcoxon", "randomization"]), EITHER)
 @settings(max_examples=40)
 def test_queries_without_a_difference_say_nothing(name, d):
     assert QUICK[name](np.append(d, [0.0, 0.0])) == QUICK[name](d)
@@ -221,7 +221,7 @@ def test_differences_that_cannot_be_used(name):
 
 def test_at_least_one_draw():
     with pytest.raises(DataError, match="draws=0"):
-        randomisation(normal(4), draws=0)
+        randomization(normal(4), draws=0)
 
 
 # ---- Holm
@@ -429,7 +429,7 @@ def test_pairs_are_made_of_the_parts():
         assert pair.queries == 60
         assert pair.difference == pytest.approx(d.mean())
         assert pair.interval == tuple(intervals[k])
-        assert pair.p == {"wilcoxon": wilcoxon(d), "t": paired_t(d), "randomisation": randomisation(d, seed=4)}
+        assert pair.p == {"wilcoxon": wilcoxon(d), "t": paired_t(d), "randomization": randomization(d, seed=4)}
         assert (pair.effect, pair.rank_biserial) == (cohens_d(d), rank_biserial(d))
         assert (pair.wins, pair.ties, pair.losses) == wins_ties_losses(d)
     for name in TESTS:
@@ -440,7 +440,7 @@ def test_pairs_depend_on_the_seed_alone():
     assert all_pairs(THREE, seed=1) == all_pairs(THREE, seed=1)
     one, other = all_pairs(THREE, seed=1)[0], all_pairs(THREE, seed=2)[0]
     assert one.interval != other.interval
-    assert one.p["randomisation"] != other.p["randomisation"]
+    assert one.p["randomization"] != other.p["randomization"]
     assert one.p["t"] == other.p["t"]
 
 
@@ -471,8 +471,8 @@ def test_weights_reach_the_tests():
     values, weight = {"a": np.array([0.3, 0.0, 0.0]), "b": np.array([0.0, 0.2, 0.2])}, np.array([2.0, 1.0, 1.0])
     (plain,), (weighted,) = all_pairs(values), all_pairs(values, weight=weight)
     assert plain.difference < 0 < weighted.difference
-    assert plain.p["randomisation"] == 1.0
-    assert weighted.p["randomisation"] == randomisation(np.array([0.6, -0.2, -0.2]))
+    assert plain.p["randomization"] == 1.0
+    assert weighted.p["randomization"] == randomization(np.array([0.6, -0.2, -0.2]))
     assert plain.rank_biserial == weighted.rank_biserial == 0.0
 
 
@@ -521,8 +521,8 @@ def test_letters_name_those_that_are_beaten():
 
 def test_letters_go_by_the_adjusted_p_of_the_test_that_is_asked_for():
     pairs = all_pairs(THREE)
-    (first, *rest) = [replace(p, p={}, adjusted={"t": 1.0, "wilcoxon": NAN, "randomisation": 1.0}) for p in pairs]
-    changed = [replace(first, difference=-0.1, adjusted={"t": 0.049, "wilcoxon": NAN, "randomisation": 0.05}), *rest]
+    (first, *rest) = [replace(p, p={}, adjusted={"t": 1.0, "wilcoxon": NAN, "randomization": 1.0}) for p in pairs]
+    changed = [replace(first, difference=-0.1, adjusted={"t": 0.049, "wilcoxon": NAN, "randomization": 0.05}), *rest]
     assert letters(THREE, changed, test="t") == {"bm25": "", "dense": "a", "hybrid": ""}
     assert letters(THREE, changed, test="wilcoxon") == letters(THREE, changed) == dict.fromkeys(THREE, "")
     assert letters(THREE, [replace(changed[0], difference=0.0)], test="t") == dict.fromkeys(THREE, "")
@@ -531,11 +531,11 @@ def test_letters_go_by_the_adjusted_p_of_the_test_that_is_asked_for():
 def test_letters_after_z():
     values = {f"m{i}": np.array([1.0 if i == 0 else 0.0]) for i in range(29)}
     (pattern,) = all_pairs({name: values[name] for name in ("m0", "m1")})
-    won = [replace(pattern, second=f"m{i}", adjusted={"randomisation": 0.01}) for i in (1, 26, 28)]
+    won = [replace(pattern, second=f"m{i}", adjusted={"randomization": 0.01}) for i in (1, 26, 28)]
     assert letters(values, won)["m0"] == "b aa ac"
     assert len({letter(i) for i in range(1000)}) == 1000
 
 
 def test_letters_know_the_tests():
-    with pytest.raises(DataError, match="there is no test 'z'; there are wilcoxon, t, randomisation"):
+    with pytest.raises(DataError, match="there is no test 'z'; there are wilcoxon, t, randomization"):
         letters(THREE, [], test="z")

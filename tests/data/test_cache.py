@@ -190,21 +190,19 @@ def test_a_section_has_one_checksum_per_block(tmp_path, checksums):
 
 @pytest.mark.parametrize(("row", "code"), [(0, -1.0), (7, 2.0), (59, 0.5)])
 def test_codes_that_no_level_has_are_refused(tmp_path, row, code):
-    frame = pd.DataFrame({"query_id": np.arange(60) // 7, "relevance": np.arange(60) % 3, "x": 1.5, "colour": ["red", "blue"] * 30})
-    frame.loc[3, "colour"] = None
-    honest = cache_bytes(er.RankingData.from_frame(frame, er.data.Columns(features=("x", "colour"))))
+    frame = pd.DataFrame({"query_id": np.arange(60) // 7, "relevance": np.arange(60) % 3, "x": 1.5, "color": ["red", "blue"] * 30})
+    frame.loc[3, "color"] = None
+    honest = cache_bytes(er.RankingData.from_frame(frame, er.data.Columns(features=("x", "color"))))
     path = tmp_path / "a.xr"
     path.write_bytes(forged(honest))
-    assert er.read(path).to_frame()["colour"].isna().sum() == 1
+    assert er.read(path).to_frame()["color"].isna().sum() == 1
     X = arrays_of(honest)["X"].copy()
     X[row, 1] = code
     path.write_bytes(forged(honest, {"X": X}))
-    with pytest.raises(
-        er.errors.DataError, match=rf"X\[{row}, 1\] is {code:g}; 'colour' has codes from 0 to 1, or NaN; convert the source"
-    ):
+    with pytest.raises(er.errors.DataError, match=rf"X\[{row}, 1\] is {code:g}; 'color' has codes from 0 to 1, or NaN; convert the source"):
         er.read(path)
     path.write_bytes(forged(honest, {"offset": np.array([0.0, 1.0])}))
-    with pytest.raises(er.errors.DataError, match=r"offset\[1\] is 1, but feature 'colour' has levels"):
+    with pytest.raises(er.errors.DataError, match=r"offset\[1\] is 1, but feature 'color' has levels"):
         er.read(path)
 
 

@@ -32,19 +32,19 @@ from tests.reference.trees import booster_of
 
 KINDS = ["red", "green", "blue", "Größe", "a b", "7", "<b>"]
 TREES = pytest.mark.parametrize("kind", [er.LambdaMART, er.MART, er.DirectRankTrees])
-FEATURES = ["colour", "x", "shop"]
+FEATURES = ["color", "x", "shop"]
 
 
 def table(seed=0, queries=40, levels=KINDS, missing=0.05):
     """A frame whose grades depend on a category that is text, on a number, and not on another category."""
     rng, rows = np.random.default_rng(seed), 8 * queries
     worth = dict(zip(levels, np.linspace(0, 2, len(levels)), strict=True))
-    colour = rng.choice(levels, rows)
+    color = rng.choice(levels, rows)
     x = rng.normal(size=rows)
-    grade = np.clip(np.round([worth[text] for text in colour] + 0.3 * x), 0, 3)
-    frame = pd.DataFrame({"query_id": np.repeat(np.arange(queries), 8), "relevance": grade, "colour": colour, "x": x})
+    grade = np.clip(np.round([worth[text] for text in color] + 0.3 * x), 0, 3)
+    frame = pd.DataFrame({"query_id": np.repeat(np.arange(queries), 8), "relevance": grade, "color": color, "x": x})
     frame["shop"] = pd.Categorical(rng.choice(["s1", "s2"], rows), categories=["s2", "unused", "s1"])
-    frame.loc[rng.random(rows) < missing, "colour"] = None
+    frame.loc[rng.random(rows) < missing, "color"] = None
     return frame
 
 
@@ -105,7 +105,7 @@ def test_what_is_left_out_is_said_with_the_remedy():
     frame = table(queries=4).assign(title=[f"t{i}" for i in range(32)], when=pd.Timestamp("2020-01-01"), parts=[[1]] * 32)
     with pytest.warns(LeftOutWarning) as warned:
         data = er.RankingData.from_frame(frame)
-    assert data.feature_names == ("colour", "x", "shop")
+    assert data.feature_names == ("color", "x", "shop")
     (message,) = [str(each.message) for each in warned]
     for told in ("'title' (text that seldom repeats)", "'when' (holds Datetime", "'parts' (holds", "Columns(features=...)"):
         assert told in message
@@ -179,7 +179,7 @@ def test_a_cache_with_odd_levels_is_refused(tmp_path, levels):
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_blocks_of_a_file_share_their_levels(tmp_path, suffix, monkeypatch):
     """Levels that come late in a file are known from its first block on."""
-    frame = table(queries=60, levels=[kind for kind in KINDS if kind != "7"]).sort_values("colour", kind="stable")
+    frame = table(queries=60, levels=[kind for kind in KINDS if kind != "7"]).sort_values("color", kind="stable")
     path = tmp_path / f"data.{suffix}"
     frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
     monkeypatch.setattr(arrow, "BLOCK_CELLS", 100)
@@ -192,7 +192,7 @@ def test_blocks_of_a_file_share_their_levels(tmp_path, suffix, monkeypatch):
 
 
 def test_text_for_numbers_is_refused_by_letor(tmp_path):
-    with pytest.raises(IncompatibleError, match=r"LETOR text holds numbers, and 'colour', 'shop' are categories; write .xr"):
+    with pytest.raises(IncompatibleError, match=r"LETOR text holds numbers, and 'color', 'shop' are categories; write .xr"):
         er.write(er.RankingData.from_frame(table()), tmp_path / "data.txt")
 
 
@@ -210,9 +210,9 @@ def test_levels_stay_with_the_queries_and_count_in_the_checksum():
     frame = table(missing=0)
     data = er.RankingData.from_frame(frame)
     assert data.take_queries([3, 1]).levels == data.levels
-    other = er.RankingData.from_frame(frame.assign(colour=[f"z{text}" for text in frame.colour]))
-    codes = {level: f"z{level}" for level in data.levels["colour"]}
-    assert other.levels["colour"] == tuple(sorted(codes.values()))
+    other = er.RankingData.from_frame(frame.assign(color=[f"z{text}" for text in frame.color]))
+    codes = {level: f"z{level}" for level in data.levels["color"]}
+    assert other.levels["color"] == tuple(sorted(codes.values()))
     assert np.array_equal(other.X, data.X)
     assert checksum(other) != checksum(data)
 
@@ -237,9 +237,9 @@ def test_trees_learn_from_categories_and_models_encode_frames(kind, tmp_path):
     ranker = fitted(kind, frame)
     data = er.RankingData.from_frame(frame)
     used = dict(zip(data.feature_names, ranker.model_.scorer.importance("split"), strict=True))
-    assert used["colour"] > 0
-    without = fitted(kind, frame.drop(columns="colour"))
-    assert ranker.score(data) > without.score(er.RankingData.from_frame(frame.drop(columns="colour"))) + 0.02
+    assert used["color"] > 0
+    without = fitted(kind, frame.drop(columns="color"))
+    assert ranker.score(data) > without.score(er.RankingData.from_frame(frame.drop(columns="color"))) + 0.02
     scores = ranker.predict(data)
     ranker.save(tmp_path / "model.json")
     model = er.load(tmp_path / "model.json")
@@ -256,7 +256,7 @@ def test_the_order_of_levels_in_a_frame_changes_nothing(kind):
     ranker, rng = fitted(kind, frame), np.random.default_rng(1)
     for _ in range(3):
         turned = frame.assign(
-            colour=pd.Categorical(frame.colour, categories=rng.permutation(KINDS)),
+            color=pd.Categorical(frame.color, categories=rng.permutation(KINDS)),
             shop=frame.shop.cat.reorder_categories(["unused", "s1", "s2"]),
         )
         assert np.array_equal(ranker.predict(turned[FEATURES]), ranker.predict(frame[FEATURES]))
@@ -272,10 +272,10 @@ def test_fit_of_a_frame_and_grades_is_that_of_the_data():
 @TREES
 def test_unseen_levels_and_nulls_are_missing_values(kind):
     ranker, frame = fitted(kind), table(seed=3, missing=0.0)
-    scored = [ranker.predict(frame.assign(colour=text)[FEATURES]) for text in (None, "unseen", "", "RED")]
+    scored = [ranker.predict(frame.assign(color=text)[FEATURES]) for text in (None, "unseen", "", "RED")]
     for each in scored[1:]:
         assert np.array_equal(each, scored[0])
-    rows = er.RankingData.from_frame(frame.assign(colour="red")).X.copy()
+    rows = er.RankingData.from_frame(frame.assign(color="red")).X.copy()
     rows[:, 0] = np.nan
     assert np.array_equal(ranker.predict(rows), scored[0])
 
@@ -300,11 +300,11 @@ def test_few_and_many_levels(kind, count):
     levels = [f"level {number}" for number in range(count)]
     weight = 1 / np.arange(1, count + 1)
     frame = table(queries=150)
-    frame["colour"] = rng.choice(levels, len(frame), p=weight / weight.sum())
-    frame["relevance"] = np.clip(np.round(rng.normal(size=len(frame)) + frame.colour.str[6:].astype(int) % 3), 0, 3)
+    frame["color"] = rng.choice(levels, len(frame), p=weight / weight.sum())
+    frame["relevance"] = np.clip(np.round(rng.normal(size=len(frame)) + frame.color.str[6:].astype(int) % 3), 0, 3)
     ranker = fitted(kind, frame)
     data = er.RankingData.from_frame(frame)
-    assert len(data.levels["colour"]) == frame.colour.nunique()
+    assert len(data.levels["color"]) == frame.color.nunique()
     scores = ranker.predict(data)
     assert np.array_equal(booster_of(ranker.model_.scorer).predict(data.X, raw_score=True), scores)
     assert ranker.model_.training["value"] == ranker.score(data)
@@ -312,7 +312,7 @@ def test_few_and_many_levels(kind, count):
 
 @pytest.mark.parametrize("kind", [er.Ridge, er.DirectRank, er.LambdaRank, er.RankBoost, er.CoordinateAscent, er.RankSVM])
 def test_other_rankers_refuse_with_the_remedy(kind):
-    told = r"takes numbers alone, and 'colour', 'shop' hold categories; encode them as numbers, leave them out, or use a tree ranker"
+    told = r"takes numbers alone, and 'color', 'shop' hold categories; encode them as numbers, leave them out, or use a tree ranker"
     with pytest.raises(IncompatibleError, match=told):
         kind().fit(er.RankingData.from_frame(table(missing=0.0)))
 
@@ -341,20 +341,20 @@ def test_no_level_stands_for_a_missing_one(missing):
 
 
 def test_a_category_has_no_order():
-    with pytest.raises(SettingError, match="'colour' cannot be categorical and monotone"):
-        fitted(monotone={"colour": 1})
+    with pytest.raises(SettingError, match="'color' cannot be categorical and monotone"):
+        fitted(monotone={"color": 1})
 
 
 def test_numbers_for_a_category_and_the_reverse_are_refused():
     ranker, frame = fitted(), table()
     with pytest.raises(
-        IncompatibleError, match=r"'colour' holds numbers in the data, but it is a category of the model, with the levels '7'"
+        IncompatibleError, match=r"'color' holds numbers in the data, but it is a category of the model, with the levels '7'"
     ):
-        ranker.predict(frame.assign(colour=1.0)[FEATURES])
+        ranker.predict(frame.assign(color=1.0)[FEATURES])
     with pytest.raises(IncompatibleError, match="'x' holds categories in the data, but the model has numbers for it"):
         ranker.predict(frame.assign(x="a")[FEATURES])
-    nothing = frame.assign(colour=np.nan)
-    assert np.array_equal(ranker.predict(nothing[FEATURES]), ranker.predict(frame.assign(colour=None)[FEATURES]))
+    nothing = frame.assign(color=np.nan)
+    assert np.array_equal(ranker.predict(nothing[FEATURES]), ranker.predict(frame.assign(color=None)[FEATURES]))
 
 
 def test_training_that_was_broken_off_goes_on(tmp_path):
@@ -363,7 +363,7 @@ def test_training_that_was_broken_off_goes_on(tmp_path):
     er.LambdaMART(trees=4, min_documents=3, bags=0).fit(data, checkpoint=kept.append)
     again = er.LambdaMART(trees=8, min_documents=3, bags=0).fit(data, resume=er.load(_saved(kept[-1], tmp_path)))
     assert np.array_equal(again.predict(data), fitted(frame=frame).predict(data))
-    other = er.RankingData.from_frame(frame.assign(colour=["z" + str(text) for text in frame.colour]))
+    other = er.RankingData.from_frame(frame.assign(color=["z" + str(text) for text in frame.color]))
     with pytest.raises(IncompatibleError, match="data="):
         er.LambdaMART(trees=8, min_documents=3, bags=0).fit(other, resume=kept[-1])
 
@@ -378,7 +378,7 @@ def test_the_file_has_levels_and_fits_its_schema(tmp_path):
     schema = json.loads((Path(er.__file__).parent / "scorers" / "model.schema.json").read_text())
     Draft202012Validator(schema).validate(record)
     assert record["scorer"]["levels"]["shop"] == ["s1", "s2"]
-    for levels in ([], {"colour": "red"}, {"colour": ["red", "red"]}, {"colour": [1]}, {"colour": [""]}, {"other": ["red"]}):
+    for levels in ([], {"color": "red"}, {"color": ["red", "red"]}, {"color": [1]}, {"color": [""]}, {"other": ["red"]}):
         record["scorer"]["levels"] = levels
         (tmp_path / "odd.json").write_text(json.dumps(record))
         with pytest.raises(DataError, match="levels"):
@@ -393,8 +393,8 @@ def test_lightgbm_reads_the_export_with_pandas(tmp_path):
     frame = table()
     ranker = fitted(frame=frame)
     export = er.export(ranker, "lightgbm")
-    assert any("'colour', 'shop' from pandas columns of dtype category" in remark for remark in export.remarks)
-    turned = frame.assign(colour=pd.Categorical(frame.colour, categories=KINDS[::-1]))
+    assert any("'color', 'shop' from pandas columns of dtype category" in remark for remark in export.remarks)
+    turned = frame.assign(color=pd.Categorical(frame.color, categories=KINDS[::-1]))
     booster = lgb.Booster(model_str=export.content.decode())
     assert np.array_equal(booster.predict(turned[FEATURES], raw_score=True), ranker.predict(frame[FEATURES]))
     (tmp_path / "model.txt").write_bytes(export.content)
@@ -403,10 +403,10 @@ def test_lightgbm_reads_the_export_with_pandas(tmp_path):
 
 def test_a_model_that_lightgbm_trained_on_pandas_reads_frames(tmp_path):
     frame = table()
-    X = frame[FEATURES].assign(colour=pd.Categorical(frame.colour, categories=KINDS))
+    X = frame[FEATURES].assign(color=pd.Categorical(frame.color, categories=KINDS))
     theirs = lgb.LGBMRanker(n_estimators=5, min_child_samples=3, verbose=-1).fit(X, frame.relevance, group=[8] * 40)
     model = er.from_estimator(theirs)
-    assert model.scorer.levels["colour"] == tuple(KINDS)
+    assert model.scorer.levels["color"] == tuple(KINDS)
     assert np.array_equal(model.predict(frame[FEATURES]), theirs.predict(X))
 
 
@@ -414,14 +414,14 @@ def test_a_model_that_lightgbm_trained_on_pandas_reads_frames(tmp_path):
 def test_exports_refuse_categories_by_name_with_the_remedy(target):
     with pytest.raises(
         IncompatibleError,
-        match=r"a categorical split, which only --to lightgbm can write; .* train without 'colour'.*, or with a column of 0 and 1",
+        match=r"a categorical split, which only --to lightgbm can write; .* train without 'color'.*, or with a column of 0 and 1",
     ):
         er.export(fitted(), target)
 
 
 def test_the_card_and_the_summary_name_categories():
-    assert "colour (7 levels), shop (2 levels)" in fitted().model_.card()
-    assert describe(er.RankingData.from_frame(table())).categories == {"colour": 7, "shop": 2}
+    assert "color (7 levels), shop (2 levels)" in fitted().model_.card()
+    assert describe(er.RankingData.from_frame(table())).categories == {"color": 7, "shop": 2}
 
 
 class Text(str):
@@ -459,12 +459,12 @@ def test_a_service_takes_texts():
     named = json.dumps({"features": rows[FEATURES[::-1]].to_numpy().tolist(), "names": FEATURES[::-1]}).encode()
     for body in (by_name, by_position, named):
         assert np.array_equal(ranker.predict(read_documents(body, scorer).rows), theirs)
-    unseen = read_documents(b'{"documents": [{"colour": "unseen", "x": 1, "shop": null}]}', scorer).rows
+    unseen = read_documents(b'{"documents": [{"color": "unseen", "x": 1, "shop": null}]}', scorer).rows
     assert np.array_equal(unseen, [[np.nan, 1, np.nan]], equal_nan=True)
     for body, place in (
-        (b'{"documents": [{"colour": 3, "x": 1, "shop": "s1"}]}', "documents[0].colour"),
+        (b'{"documents": [{"color": 3, "x": 1, "shop": "s1"}]}', "documents[0].color"),
         (b'{"features": [[3, 1, 0]]}', "features[0][0]"),
-        (b'{"documents": [{"colour": "red", "x": "1", "shop": "s1"}]}', "documents[0].x"),
+        (b'{"documents": [{"color": "red", "x": "1", "shop": "s1"}]}', "documents[0].x"),
     ):
         with pytest.raises(RequestError) as refused:
             read_documents(body, scorer)
@@ -474,12 +474,12 @@ def test_a_service_takes_texts():
 def test_importance_is_that_of_the_model_on_its_own_levels():
     frame = table()
     ranker = fitted(frame=frame)
-    turned = er.RankingData.from_frame(frame[frame.colour != "7"])  # all codes behind it are others
+    turned = er.RankingData.from_frame(frame[frame.color != "7"])  # all codes behind it are others
     found = er.inspect.importance(ranker, turned, repeats=1)
     assert turned.levels != ranker.model_.scorer.levels
     by_hand = aligned(turned, turned.feature_names, levels=ranker.model_.scorer.levels)
     assert found.per_feature == er.inspect.importance(ranker, by_hand, repeats=1).per_feature
-    assert found.value == er.evaluate(found.measure, turned, ranker.predict(frame[frame.colour != "7"][FEATURES])).means[str(found.measure)]
+    assert found.value == er.evaluate(found.measure, turned, ranker.predict(frame[frame.color != "7"][FEATURES])).means[str(found.measure)]
 
 
 def test_commands_take_categories_and_say_what_they_leave_out(tmp_path, monkeypatch):
@@ -495,16 +495,16 @@ def test_commands_take_categories_and_say_what_they_leave_out(tmp_path, monkeypa
     assert "left out 'title' (text that seldom repeats); name the features in Columns(features=...) (--feature-columns)" in _line(
         trained.stderr
     )
-    scored = run("predict", "model.json", "shop.csv", "--feature-columns", "x, colour,shop")
+    scored = run("predict", "model.json", "shop.csv", "--feature-columns", "x, color,shop")
     assert scored.exit_code == 0, scored.output
     assert "left out" not in scored.stderr
     theirs = er.load("model.json").predict(frame[FEATURES])
     assert np.array_equal([float(line) for line in scored.stdout.split()], theirs)
     refused = run("convert", "shop.csv", "shop.txt")
     assert refused.exit_code == 2
-    assert "'colour', 'shop' are categories; write .xr" in _line(refused.stderr)
+    assert "'color', 'shop' are categories; write .xr" in _line(refused.stderr)
     assert run("convert", "shop.csv", "shop.txt", "--feature-columns", "x").exit_code == 0
-    assert "colour: 3 levels, shop: 2 levels" in _line(run("info", "shop.csv").stdout)
+    assert "color: 3 levels, shop: 2 levels" in _line(run("info", "shop.csv").stdout)
 
 
 def _line(text):
@@ -519,18 +519,18 @@ def test_a_comparison_has_categories():
     failed = {fit.method: fit.failed for fit in found.fits}
     assert [bool(reason) for reason in failed.values()] == [False, False, False, True, True]
     assert "use a tree ranker" in failed["ridge"]
-    assert "XGBoost takes numbers alone here, and 'colour', 'shop' hold categories" in failed["xgboost"]
+    assert "XGBoost takes numbers alone here, and 'color', 'shop' hold categories" in failed["xgboost"]
 
 
 def test_parts_of_letors_rotation_share_their_levels(tmp_path):
     """Parts may have other levels, and so other codes for the same text; a fold has the text's own."""
     rng = np.random.default_rng(0)
     frames = []
-    for number, colours in enumerate((["amber", "blue"], ["blue", "cyan"], ["dark"], ["amber", "dark"], ["cyan"])):
+    for number, colors in enumerate((["amber", "blue"], ["blue", "cyan"], ["dark"], ["amber", "dark"], ["cyan"])):
         frame = pd.DataFrame({"query_id": [f"{number}a"] * 4 + [f"{number}b"] * 4, "relevance": rng.integers(0, 2, 8)})
-        frames.append(frame.assign(colour=[colours[i % len(colours)] for i in range(8)], x=rng.normal(size=8)))
+        frames.append(frame.assign(color=[colors[i % len(colors)] for i in range(8)], x=rng.normal(size=8)))
         frames[-1].to_parquet(tmp_path / f"S{number}.parquet")
     fold = er.data.read_parts([tmp_path / f"S{number}.parquet" for number in range(5)])[0]
-    j = fold.train.feature_names.index("colour")
-    texts = [fold.train.levels["colour"][int(code)] for code in fold.train.X[:, j]]
-    assert texts == [text for frame in frames[:3] for text in frame["colour"]]
+    j = fold.train.feature_names.index("color")
+    texts = [fold.train.levels["color"][int(code)] for code in fold.train.X[:, j]]
+    assert texts == [text for frame in frames[:3] for text in frame["color"]]

@@ -78,10 +78,10 @@ def test_a_given_pair_counts_beside_a_measures_forces_as_its_share_of_the_weight
 
 
 @given(problems(), st.booleans())
-def test_forces_are_normalised_with_those_of_given_pairs(problem, sampled):
+def test_forces_are_normalized_with_those_of_given_pairs(problem, sampled):
     ys, scores, pairs = problem
     rule = er.losses.SampledLambdas(er.measures.NDCG(), samples=3) if sampled else er.losses.Lambdas(er.measures.NDCG())
-    bare, scaled = (er.losses.slopes(replace(rule, normalise=on), made(ys, pairs), np.concatenate(scores)).slope for on in (False, True))
+    bare, scaled = (er.losses.slopes(replace(rule, normalize=on), made(ys, pairs), np.concatenate(scores)).slope for on in (False, True))
     assert np.all(np.sign(bare) * np.sign(scaled) >= 0)
     if len(pairs) == 1 and not any(len(set(y)) > 1 for y in ys):  # S is twice the one force
         size = np.abs(bare).sum()
@@ -89,14 +89,14 @@ def test_forces_are_normalised_with_those_of_given_pairs(problem, sampled):
 
 
 @given(problems(), st.sampled_from(["hinge", "squared-hinge"]), st.sampled_from(["query", "pairs"]))
-def test_the_hinge_is_that_of_every_pair(problem, loss, normalise):
+def test_the_hinge_is_that_of_every_pair(problem, loss, normalize):
     ys, scores, pairs = problem
-    found = er.losses.slopes(er.losses.PairHinge(loss, normalise), made(ys, pairs), np.concatenate(scores))
+    found = er.losses.slopes(er.losses.PairHinge(loss, normalize), made(ys, pairs), np.concatenate(scores))
     each = [all_pairs(y, of_query(pairs, q)) for q, y in enumerate(ys)]
     totals = [sum(weight for *_, weight in own) for own in each]
     factor = 2 if loss == "squared-hinge" else 1  # the spring is half a squared hinge
     wanted = [pair_cost(own, s, "spring" if factor == 2 else "step") for own, s in zip(each, scores, strict=True)]
-    share = [factor * (1 / total if normalise == "query" else len(ys) / sum(totals)) if total else 0.0 for total in totals]
+    share = [factor * (1 / total if normalize == "query" else len(ys) / sum(totals)) if total else 0.0 for total in totals]
     np.testing.assert_allclose(found.values, [w * v for w, (v, *_) in zip(share, wanted, strict=True)], rtol=1e-11, atol=1e-12)
     slope = np.concatenate([w * np.array(own) for w, (_, own, _) in zip(share, wanted, strict=True)])
     np.testing.assert_allclose(found.slope, slope, rtol=1e-11, atol=1e-12)
@@ -281,7 +281,7 @@ BY_MEASURE = [partial(er.DirectRank, bags=0, start="zero"), er.CoordinateAscent,
 
 
 @pytest.mark.parametrize("kind", BY_MEASURE, ids=["DirectRank", "CoordinateAscent", "Composed"])
-def test_what_maximises_the_measure_takes_pairs_where_it_counts_them(kind):
+def test_what_maximizes_the_measure_takes_pairs_where_it_counts_them(kind):
     data = graded(8, 15)
     on_grades, on_pairs = (kind("PairwiseCorrect").fit(of) for of in (data, without_grades(data)))
     np.testing.assert_allclose(on_pairs.weights_, on_grades.weights_, rtol=1e-9, atol=1e-12)

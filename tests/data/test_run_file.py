@@ -18,7 +18,7 @@ from exactrank.errors import DataError, IncompatibleError, OutputExistsError, Se
 
 quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 tokens = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=" \t\n\r\v\f"), min_size=1, max_size=3)
-#: Ties, neighbours that single precision takes for ties, and the ends of the range.
+#: Ties, neighbors that single precision takes for ties, and the ends of the range.
 numbers = st.sampled_from([0.0, -0.0, 1.0, math.nextafter(1, 2), 1 + 2**-23, -1.0, 5e-324, 1e-45, 1.7e308, -1.7e308, 0.1, -math.inf])
 scored = st.lists(
     st.tuples(st.integers(1, 3), tokens, st.integers(0, 3), st.one_of(numbers, st.floats(allow_nan=False, allow_infinity=False))),

@@ -13,7 +13,7 @@ from exactrank._core import optimistic
 from exactrank.fusion import search
 from exactrank.fusion.certificate import certified
 from exactrank.fusion.contenders import problem_of
-from exactrank.fusion.normalise import ABSENT, NORMALISATIONS, normalised
+from exactrank.fusion.normalize import ABSENT, NORMALIZATIONS, normalized
 from exactrank.fusion.problem import QuerySteps, all_weights
 from exactrank.fusion.search import ascended, tuned
 from tests.fusion.fuse_data import NAMES, random_systems, systems, value_at
@@ -27,7 +27,7 @@ from tests.reference.profile import profile as slow_profile
 @given(systems(), st.sampled_from(["nDCG@2", "nDCG", "AP", "RR@3", "ERR@2", "P@2", "nDCG(empty='skip')@3"]), st.booleans())
 def test_two_systems_equal_brute_force(data, measure, nonnegative):
     fusion = fuse(data, measure=measure, nonnegative=nonnegative, folds=0, bootstrap=0)
-    values, ranked = normalised(data.X, data.indptr, "min-max", "worst")
+    values, ranked = normalized(data.X, data.indptr, "min-max", "worst")
     square = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0), (1.0, 0.0)][: 2 if nonnegative else 5]
     best = -math.inf
     for start, end in pairwise(square):
@@ -42,13 +42,13 @@ def test_two_systems_equal_brute_force(data, measure, nonnegative):
 
 
 @settings(max_examples=30)
-@given(systems(), st.sampled_from(list(NORMALISATIONS)), st.sampled_from(ABSENT))
-def test_two_systems_beat_every_point_of_a_grid(data, normalise, missing):
+@given(systems(), st.sampled_from(list(NORMALIZATIONS)), st.sampled_from(ABSENT))
+def test_two_systems_beat_every_point_of_a_grid(data, normalize, missing):
     """Pessimistic about ties, the value at a crossing is no more than beside it, so grid points may be crossings."""
     measure = "nDCG(ties='pessimistic')@3"
-    fusion = fuse(data, measure=measure, normalise=normalise, absent=missing, folds=0, bootstrap=0)
+    fusion = fuse(data, measure=measure, normalize=normalize, absent=missing, folds=0, bootstrap=0)
     for w in np.linspace(0, 1, 101):
-        assert value_at(data, (1 - w, w), measure, normalise=normalise, absent=missing) <= fusion.value + 1e-12
+        assert value_at(data, (1 - w, w), measure, normalize=normalize, absent=missing) <= fusion.value + 1e-12
 
 
 @given(systems())
@@ -86,7 +86,7 @@ def test_no_weights_beat_the_certified_bound(data, measure, nonnegative):
 
 @given(systems(n=3, anchored=False, max_documents=6))
 def test_the_optimistic_bound_equals_its_definition(data):
-    at_vertices, _ = normalised(data.X, data.indptr, "min-max", "worst")
+    at_vertices, _ = normalized(data.X, data.indptr, "min-max", "worst")
     useful, discounts = np.maximum(data.y, 0.0), 1 / np.log2(np.arange(2, 6))
     theirs = reference.optimistic(at_vertices, data.indptr, useful, discounts)
     for threads in (1, 2):
@@ -124,7 +124,7 @@ def test_no_coordinate_has_anything_better(n, nonnegative):
     weights = tuned(posed, [posed.data.weights], 0)[0]
     assert ascended(posed, weights, posed.data.weights).tolist() == weights.tolist()
     assert posed.value(weights, posed.data.weights) >= max(posed.value(w, posed.data.weights) for w in np.eye(n)) - 0.01
-    fusion = fuse(random_systems(n), measure="nDCG@5", normalise="z-score", nonnegative=nonnegative, folds=0, bootstrap=0, cells=20)
+    fusion = fuse(random_systems(n), measure="nDCG@5", normalize="z-score", nonnegative=nonnegative, folds=0, bootstrap=0, cells=20)
     for j, (low, high) in enumerate(fusion.interval):
         assert low <= fusion.weights[j] <= high
         others = np.array(fusion.weights)
@@ -133,7 +133,7 @@ def test_no_coordinate_has_anything_better(n, nonnegative):
             w = low + share * (high - low)
             moved = others / np.abs(others).sum() * (1 - abs(w))
             moved[j] = w
-            assert value_at(random_systems(n), moved, "nDCG@5", normalise="z-score") == pytest.approx(fusion.value, abs=1e-12)
+            assert value_at(random_systems(n), moved, "nDCG@5", normalize="z-score") == pytest.approx(fusion.value, abs=1e-12)
 
 
 @pytest.mark.parametrize("n", [3, 4])

@@ -13,7 +13,7 @@ import exactrank as er
 from exactrank import fuse
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.fusion.engines import ENGINES
-from exactrank.fusion.normalise import cut, parse_normalisation
+from exactrank.fusion.normalize import cut, parse_normalization
 from tests.fusion.fuse_data import NAMES, random_systems, systems
 from tests.reference import fuse as reference
 
@@ -31,9 +31,9 @@ def combined(engine, weights, values):
     return total / (single(weights[0]) + single(weights[1])) if engine == "opensearch" else total
 
 
-def twin(engine, normalise, X, indptr, weights, depth):
+def twin(engine, normalize, X, indptr, weights, depth):
     """The engine's fused scores, one query and one system at a time."""
-    name, k = parse_normalisation(normalise)
+    name, k = parse_normalization(normalize)
     scores = np.full(len(X), -np.inf)
     for begin, end in pairwise(indptr):
         columns = []
@@ -44,13 +44,13 @@ def twin(engine, normalise, X, indptr, weights, depth):
         pool = [i for i in range(end - begin) if columns[0][i] is not None or columns[1][i] is not None]
         if engine == "vespa":
             columns = [[(c[i] or 0.0) if i in pool else None for i in range(end - begin)] for c in columns]
-        made = [reference.normalised(c, name, "zero", k) for c in columns]
+        made = [reference.normalized(c, name, "zero", k) for c in columns]
         for i in pool:
             scores[begin + i] = combined(engine, weights, (made[0][i], made[1][i]))
     return scores
 
 
-CASES = [(name, how) for name, engine in ENGINES.items() for how in engine.normalisations]
+CASES = [(name, how) for name, engine in ENGINES.items() for how in engine.normalizations]
 
 
 @settings(max_examples=15)
@@ -58,7 +58,7 @@ CASES = [(name, how) for name, engine in ENGINES.items() for how in engine.norma
 @given(data=systems(), depth=st.integers(2, 7))
 def test_scores_are_those_of_the_engine(engine, how, data, depth):
     """To the bit, in the engine's precision, ties and short lists included; and the value reported is that of these scores."""
-    fusion = fuse(data, measure="nDCG@2", engine=engine, normalise=how, depth=depth, **QUICK)
+    fusion = fuse(data, measure="nDCG@2", engine=engine, normalize=how, depth=depth, **QUICK)
     theirs = twin(engine, how, data.X, data.indptr, fusion.weights, depth)
     ours = fusion.predict(data)
     if how == "opensearch-z-score":  # its mean and deviation are rounded from sums in another order
@@ -84,7 +84,7 @@ def test_no_weights_of_a_grid_are_better(engine):
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_weights_are_short_decimals_of_the_same_value(n):
     data = random_systems(n, queries=30)
-    exact = fuse(data, normalise="none", absent="zero", cells=1, **QUICK)
+    exact = fuse(data, normalize="none", absent="zero", cells=1, **QUICK)
     short = fuse(data, engine="qdrant", cells=1, **QUICK)
     assert short.value == pytest.approx(exact.value, abs=1e-12)
     assert all(len(repr(abs(w))) <= 11 for w in short.weights)
@@ -117,9 +117,9 @@ def test_elasticsearch():
     assert {each["normalizer"] for each in linear["retrievers"]} == {"minmax"}
     assert [each["retriever"] for each in linear["retrievers"]] == [parts["bm25"], "RETRIEVER of dense"]
     for how, name in (("elasticsearch-l2", "l2_norm"), ("none", "none")):
-        _, text = configured("elasticsearch", normalise=how)
+        _, text = configured("elasticsearch", normalize=how)
         assert json.loads(text)["retriever"]["linear"]["retrievers"][0]["normalizer"] == name
-    fusion, text = configured("elasticsearch-rrf", normalise="elasticsearch-rrf(k=7)")
+    fusion, text = configured("elasticsearch-rrf", normalize="elasticsearch-rrf(k=7)")
     rrf = json.loads(text)["retriever"]["rrf"]
     assert (rrf["rank_constant"], rrf["rank_window_size"]) == (7, 9)
     assert [each["weight"] for each in rrf["retrievers"]] == list(fusion.weights)
@@ -128,7 +128,7 @@ def test_elasticsearch():
 def test_opensearch():
     techniques = {"opensearch-min-max": "min_max", "opensearch-l2": "l2", "opensearch-z-score": "z_score"}
     for how, technique in techniques.items():
-        fusion, text = configured("opensearch", {"dense": {"knn": {}}}, normalise=how)
+        fusion, text = configured("opensearch", {"dense": {"knn": {}}}, normalize=how)
         body = json.loads(text)
         assert body["query"] == {"hybrid": {"queries": ["QUERY of bm25", {"knn": {}}], "pagination_depth": 9}}
         (processor,) = body["search_pipeline"]["phase_results_processors"]
@@ -171,7 +171,7 @@ rank-profile hybrid {{
 }}
 """
     )
-    fusion, text = configured("vespa", normalise="vespa-reciprocal-rank(k=20)", nonnegative=False)
+    fusion, text = configured("vespa", normalize="vespa-reciprocal-rank(k=20)", nonnegative=False)
     assert f"{fusion.weights[0]} * reciprocal_rank(score_bm25, 20)" in text
     with pytest.raises(IncompatibleError, match="would be functions of the same name in Vespa; rename them"):
         replace(fusion, systems=("a-b", "a.b")).configuration()
@@ -212,38 +212,38 @@ def test_the_configuration_is_what_qdrant_runs():
         np.testing.assert_allclose([point.score for point in theirs], -np.sort(-ours[q])[: len(theirs)], rtol=1e-5)
 
 
-# ---- the choice of a normalisation
+# ---- the choice of a normalization
 
 
-def test_all_normalisations_are_tried_and_the_best_is_chosen():
+def test_all_normalizations_are_tried_and_the_best_is_chosen():
     data = random_systems(2, queries=24)
-    fusion = fuse(data, normalise="all", folds=4, bootstrap=20)
-    worth = {row.name: row for row in fusion.normalisations}
+    fusion = fuse(data, normalize="all", folds=4, bootstrap=20)
+    worth = {row.name: row for row in fusion.normalizations}
     assert {"min-max", "z-score", "l2", "none", "rank", "reciprocal-rank(k=10)", "opensearch-min-max", "vespa-linear"} <= set(worth)
     best = max(worth.values(), key=lambda row: row.mean)
-    assert worth[fusion.normalise].mean == best.mean
+    assert worth[fusion.normalize].mean == best.mean
     for how, row in worth.items():
-        alone = fuse(data, normalise=how, folds=4, bootstrap=0)
+        alone = fuse(data, normalize=how, folds=4, bootstrap=0)
         assert alone.cross_validated == pytest.approx(row.mean, abs=1e-12)
         assert row.interval[0] <= row.mean <= row.interval[1]
-        assert row.gain is None if how == fusion.normalise else row.gain == pytest.approx(best.mean - row.mean)
-    chosen = fuse(data, normalise=fusion.normalise, folds=0, bootstrap=0)
+        assert row.gain is None if how == fusion.normalize else row.gain == pytest.approx(best.mean - row.mean)
+    chosen = fuse(data, normalize=fusion.normalize, folds=0, bootstrap=0)
     assert (fusion.weights, fusion.value) == (chosen.weights, chosen.value)
     assert fusion.cross_validated <= best.mean + 1e-12
-    assert json.loads(json.dumps(fusion.to_json()))["normalisations"][0]["name"] == "min-max"
+    assert json.loads(json.dumps(fusion.to_json()))["normalizations"][0]["name"] == "min-max"
 
 
 def test_the_choice_never_sees_the_held_out_fold():
     """By the definition: for each fold, the best of the others by weights tuned on neither, and its value there."""
     data, folds = random_systems(2, queries=12, seed=5), 3
-    fusion = fuse(data, normalise="all", folds=folds, bootstrap=0)
-    names = [row.name for row in fusion.normalisations]
+    fusion = fuse(data, normalize="all", folds=folds, bootstrap=0)
+    names = [row.name for row in fusion.normalizations]
     fold = er.data.folds.deal_folds(12, folds, 0)
 
     def values(how, *left_out):
         """Of all queries, by weights that were tuned without some folds."""
         kept = np.flatnonzero(~np.isin(fold, left_out))
-        tuned = fuse(data.take_queries(kept), normalise=how, **QUICK)
+        tuned = fuse(data.take_queries(kept), normalize=how, **QUICK)
         return er.evaluate("nDCG@10", data, tuned.predict(data))["nDCG@10"].values
 
     honest, picked = np.empty(12), []
@@ -260,11 +260,11 @@ def test_the_choice_never_sees_the_held_out_fold():
 
 
 def test_an_engine_chooses_among_its_own():
-    fusion = fuse(random_systems(3, queries=9), normalise="all", engine="opensearch", folds=3, bootstrap=0, cells=1)
-    assert [row.name for row in fusion.normalisations] == ["opensearch-min-max", "opensearch-l2", "opensearch-z-score"]
-    fusion = fuse(random_systems(2, queries=9), normalise="all", engine="elasticsearch-rrf", folds=3, bootstrap=0)
-    assert [row.name for row in fusion.normalisations] == [f"elasticsearch-rrf(k={k})" for k in (60, 10, 1)]
-    assert json.loads(fusion.configuration())["retriever"]["rrf"]["rank_constant"] == parse_normalisation(fusion.normalise)[1]
+    fusion = fuse(random_systems(3, queries=9), normalize="all", engine="opensearch", folds=3, bootstrap=0, cells=1)
+    assert [row.name for row in fusion.normalizations] == ["opensearch-min-max", "opensearch-l2", "opensearch-z-score"]
+    fusion = fuse(random_systems(2, queries=9), normalize="all", engine="elasticsearch-rrf", folds=3, bootstrap=0)
+    assert [row.name for row in fusion.normalizations] == [f"elasticsearch-rrf(k={k})" for k in (60, 10, 1)]
+    assert json.loads(fusion.configuration())["retriever"]["rrf"]["rank_constant"] == parse_normalization(fusion.normalize)[1]
 
 
 # ---- bad input
@@ -276,13 +276,13 @@ def test_an_engine_chooses_among_its_own():
         ({"engine": "elastic"}, DataError, r"there is no engine 'elastic' \(did you mean elasticsearch\?\); there are elasticsearch, "),
         ({"engine": "elasticsearch", "nonnegative": False}, IncompatibleError, r"takes no negative weights; .* that does: vespa, qdrant"),
         ({"engine": "weaviate", "nonnegative": False}, IncompatibleError, "weaviate takes no negative weights"),
-        ({"engine": "opensearch", "normalise": "min-max"}, SettingError, "does not compute min-max, but opensearch-min-max, opensearch-l2"),
+        ({"engine": "opensearch", "normalize": "min-max"}, SettingError, "does not compute min-max, but opensearch-min-max, opensearch-l2"),
         ({"engine": "opensearch", "absent": "worst"}, SettingError, "opensearch computes absent='zero', not 'worst'; leave it out"),
         ({"engine": "elasticsearch", "depth": 9}, SettingError, "depth=9 is less than the 10 documents that nDCG@10 counts"),
         ({"depth": 9}, SettingError, "give a depth of at least 10, or a smaller cutoff"),
         ({"depth": 0}, SettingError, "depth must be at least 1, got 0"),
-        ({"normalise": "all", "folds": 2}, SettingError, "give at least 3 folds, got 2"),
-        ({"normalise": "all", "folds": 0}, SettingError, "give at least 3 folds, got 0"),
+        ({"normalize": "all", "folds": 2}, SettingError, "give at least 3 folds, got 2"),
+        ({"normalize": "all", "folds": 0}, SettingError, "give at least 3 folds, got 0"),
     ],
 )
 def test_what_does_not_go_together(given, error, said):

@@ -53,7 +53,7 @@ def written(folder, data):
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
-@pytest.mark.parametrize("settings", [{}, QUICK, {"engine": "elasticsearch"}, {"normalise": "all", "folds": 3}])
+@pytest.mark.parametrize("settings", [{}, QUICK, {"engine": "elasticsearch"}, {"normalize": "all", "folds": 3}])
 def test_what_is_read_is_what_was_saved(tmp_path, n, settings):
     fusion = fuse(random_systems(n, queries=6), cells=3, **({"bootstrap": 3} | settings))
     fusion.save(tmp_path / "f.json")
@@ -76,7 +76,7 @@ def test_values_that_could_not_be_had_are_null(tmp_path):
     assert er.load(tmp_path / "f.json").to_json() == fusion.to_json()
 
 
-ENDS = {"weights", "normalise", "absent", "measure", "value", "interval", "optimum", "comparison", "normalisations"}  #: that must be there
+ENDS = {"weights", "normalize", "absent", "measure", "value", "interval", "optimum", "comparison", "normalizations"}  #: that must be there
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +93,8 @@ BAD = [
     ("weights", {"bm25": 0.5, "dense": True, "rerank": 0.5}),
     ("weights", {"bm25": 0.5, "dense": "0.5", "rerank": 0}),
     ("weights", {"bm25": 1e400, "dense": 0.5, "rerank": 0}),
-    ("normalise", "maximum"),
-    ("normalise", "reciprocal-rank(k=0)"),
+    ("normalize", "maximum"),
+    ("normalize", "reciprocal-rank(k=0)"),
     ("absent", "mean"),
     ("engine", "solr"),
     ("engine", []),
@@ -117,7 +117,7 @@ BAD = [
     ("comparison", [{"name": 3, "mean": 0.5}]),
     ("comparison", [{"name": "a", "mean": "x"}]),
     ("comparison", [{"name": "a", "mean": 0.5, "interval": [1, 2, 3]}]),
-    ("normalisations", {}),
+    ("normalizations", {}),
     ("version", 2),
     ("version", None),
 ]
@@ -159,9 +159,9 @@ def test_models_and_fusions_are_told_apart(tmp_path):
 
 @settings(max_examples=30)
 @given(systems(), st.sampled_from(["min-max", "none", "z-score"]), st.sampled_from(["worst", "zero", "drop"]))
-def test_runs_are_fused_as_data_is(data, normalise, absent):
+def test_runs_are_fused_as_data_is(data, normalize, absent):
     """Scores are those of `predict`, ordered, without documents that are not ranked."""
-    fusion = fuse(data, measure="nDCG@3", normalise=normalise, absent=absent, **QUICK)
+    fusion = fuse(data, measure="nDCG@3", normalize=normalize, absent=absent, **QUICK)
     runs = {name: run_of(data, name) for name in data.feature_names}
     ours, scores = fusion.apply(runs), fusion.predict(data)
     query = np.repeat(np.arange(data.n_queries), data.sizes)
@@ -260,8 +260,8 @@ def test_command_for_an_engine(files, tmp_path, engine):
     assert json.loads(command(*words, "--json").stdout)["engine"] == engine
 
 
-def test_command_tries_all_normalisations(files):
-    done = command("a.qrels", "--run", "bm25.run", "--run", "dense.run", "--normalise", "all", "--bootstrap", 5)
+def test_command_tries_all_normalizations(files):
+    done = command("a.qrels", "--run", "bm25.run", "--run", "dense.run", "--normalize", "all", "--bootstrap", 5)
     assert done.exit_code == 0, done.stderr
     for part in ("reciprocal-rank(k=10)", "opensearch-z-score", "held out; gain: what", "with "):
         assert part in done.stdout

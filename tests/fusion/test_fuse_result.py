@@ -14,7 +14,7 @@ from exactrank import Fusion, fuse, systems_from_frame, systems_from_runs
 from exactrank.cli import app
 from exactrank.data.formats.base import Columns
 from exactrank.errors import DataError, IncompatibleError, MeasureError, SettingError
-from exactrank.fusion.normalise import ABSENT, NORMALISATIONS
+from exactrank.fusion.normalize import ABSENT, NORMALIZATIONS
 from tests.fusion.fuse_data import NAMES, random_systems, systems, value_at
 
 # ---- the result
@@ -29,19 +29,19 @@ def test_the_comparison_by_hand():
         alone = np.nan_to_num(data.feature(name), nan=-np.inf)
         assert rows[name].mean == pytest.approx(er.evaluate(["nDCG@5"], data, alone).means["nDCG@5"])
     assert rows["CombSUM"].mean == pytest.approx(value_at(data, (0.5, 0.5), "nDCG@5"))
-    assert rows["RRF (k=60)"].mean == pytest.approx(value_at(data, (0.5, 0.5), "nDCG@5", normalise="reciprocal-rank", absent="zero"))
+    assert rows["RRF (k=60)"].mean == pytest.approx(value_at(data, (0.5, 0.5), "nDCG@5", normalize="reciprocal-rank", absent="zero"))
     assert rows["tuned, in sample"].mean == fusion.value
     assert rows["tuned, held out"].mean == fusion.cross_validated
     assert rows["bm25"].gain == pytest.approx(fusion.cross_validated - rows["bm25"].mean)
 
 
-@given(systems(max_queries=3), st.sampled_from(list(NORMALISATIONS)), st.sampled_from(ABSENT), st.randoms(use_true_random=False))
-def test_predict_gives_the_reported_value_in_any_row_order(data, normalise, missing, random):
+@given(systems(max_queries=3), st.sampled_from(list(NORMALIZATIONS)), st.sampled_from(ABSENT), st.randoms(use_true_random=False))
+def test_predict_gives_the_reported_value_in_any_row_order(data, normalize, missing, random):
     rows = list(range(data.n_documents))
     random.shuffle(rows)
     qid = np.repeat(np.arange(data.n_queries), data.sizes)
     shuffled = er.RankingData.from_arrays(data.X[rows], data.y[rows], qid=qid[rows], feature_names=NAMES[:2])
-    fusion = fuse(shuffled, measure="nDCG@3", normalise=normalise, absent=missing, folds=0, bootstrap=0)
+    fusion = fuse(shuffled, measure="nDCG@3", normalize=normalize, absent=missing, folds=0, bootstrap=0)
     value = er.evaluate("nDCG@3", shuffled, fusion.predict(shuffled)).means["nDCG@3"]
     assert value == pytest.approx(fusion.value, abs=1e-12)
 
@@ -107,7 +107,7 @@ def test_systems_that_cannot_be_fused(X, message):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"normalise": "softmax"}, SettingError, "there is no normalisation 'softmax'; there are none, l2, min-max"),
+        ({"normalize": "softmax"}, SettingError, "there is no normalization 'softmax'; there are none, l2, min-max"),
         ({"absent": "mean"}, SettingError, "absent='mean' is not one of worst, zero, zero-score, drop"),
         ({"folds": 1}, DataError, "folds=1 leaves no queries to tune on"),
         ({"folds": 9}, DataError, r"5 queries cannot form 9 folds; give folds=5 or less, or 0"),

@@ -82,7 +82,7 @@ def test_the_front_along_a_ray_is_that_of_all_intervals(seed, coarse):
 @pytest.mark.parametrize("nonnegative", [True, False])
 def test_the_front_of_two_systems_is_complete(nonnegative):
     data = made(3, queries=20)
-    front = er.pareto(["x0", "x2"], data, MEASURES, normalise="none", nonnegative=nonnegative)
+    front = er.pareto(["x0", "x2"], data, MEASURES, normalize="none", nonnegative=nonnegative)
     assert front.complete
     grid = np.linspace(0, 2 * np.pi if not nonnegative else np.pi / 2, 121)
     seen = [means(data, np.cos(t) * data.X[:, 0].astype(float) + np.sin(t) * data.X[:, 2]) for t in grid]
@@ -102,7 +102,7 @@ def test_a_front_that_was_searched_is_exact_at_its_points_and_reaches_both_ends(
     if kind == "model":
         front = er.pareto(ranker, data, MEASURES, points=4)
     else:
-        front = er.pareto(["x0", "x1", "x2"], data, MEASURES, points=4, normalise="none", nonnegative=False)
+        front = er.pareto(["x0", "x1", "x2"], data, MEASURES, points=4, normalize="none", nonnegative=False)
     assert not front.complete
     assert len(front) > 3
     assert np.all(np.diff(front.values[:, 0]) < 0)

@@ -19,7 +19,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from tests.fuzz.minimise import minimised
+from tests.fuzz.minimize import minimized
 from tests.fuzz.target import CORPUS, Target
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.trial import Outcome, apart, ended, limit_memory, tried, watch
@@ -90,7 +90,7 @@ def reduced(target: Target, path: Path, limit: float) -> Outcome:
         return apart(target, candidate, limit).said == first.said
 
     if first.verdict == "defect":
-        path.with_name(f"small-{path.name}").write_bytes(minimised(path.read_bytes(), fails))
+        path.with_name(f"small-{path.name}").write_bytes(minimized(path.read_bytes(), fails))
     return first
 
 

@@ -50,8 +50,8 @@ def settled(field, s):
 
 @given(places(), st.one_of(st.none(), MEASURES), LINKS, MARGINS, st.sampled_from([None, 1, 2]), st.sampled_from([None, 1, 3]))
 @settings(max_examples=50)
-def test_the_exact_jacobian_equals_finite_differences(place, measure, link, margin, neighbours, truncation):
-    (y, s), objective = place, Lambdas(measure, link, margin, neighbours, truncation)
+def test_the_exact_jacobian_equals_finite_differences(place, measure, link, margin, neighbors, truncation):
+    (y, s), objective = place, Lambdas(measure, link, margin, neighbors, truncation)
     field = ForceField(objective, y)
     assume(settled(field, s))
     ours, theirs = pair_jacobian(objective, y, s), numerical_jacobian(field, s)
@@ -164,7 +164,7 @@ def test_weights_of_a_measure_have_no_potential(measure, link):
 
 
 def test_pairs_chosen_by_rank_have_no_potential():
-    for limited in (Lambdas(neighbours=1), Lambdas(truncation=2)):
+    for limited in (Lambdas(neighbors=1), Lambdas(truncation=2)):
         found = forces(limited, judged())
         assert (found.symmetric, found.conservative) == (True, False)
 
@@ -341,7 +341,7 @@ def command(tmp_path, monkeypatch):
     [
         (("-m", "none"), Lambdas()),
         (("--measure", "nDCG@2", "--lambdas", "spring", "--margin", "0.5"), Lambdas(er.measures.NDCG(k=2), "spring", 0.5)),
-        (("--neighbours", "1", "--truncation", "2"), Lambdas(NDCG, neighbours=1, truncation=2)),
+        (("--neighbors", "1", "--truncation", "2"), Lambdas(NDCG, neighbors=1, truncation=2)),
         (("-m", "AP", "--lambdas", "finite-difference", "--margin", "0.2"), FiniteDifference(er.measures.AP(), 0.2)),
     ],
 )
@@ -368,7 +368,7 @@ def test_command_for_people(command):
         (("data.txt", "--measure", "nonsense"), "nonsense"),
         (("data.txt", "--lambdas", "step", "--margin", "-1"), "margin must be a number of at least 0"),
         (("data.txt", "--lambdas", "finite-difference", "-m", "none"), "it needs a --measure"),
-        (("data.txt", "--lambdas", "finite-difference", "--neighbours", "1"), "takes no --neighbours"),
+        (("data.txt", "--lambdas", "finite-difference", "--neighbors", "1"), "takes no --neighbors"),
         (("data.txt", "--queries", "0"), "--queries"),
         (("nowhere.txt",), "nowhere.txt does not exist"),
         (("data.txt", "--model", "nowhere.json"), "nowhere.json does not exist"),

@@ -55,7 +55,7 @@ def test_a_fusion_imports_no_other_reader(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32-be"])
-def test_our_own_files_are_recognised_in_every_encoding_of_json(tmp_path, encoding):
+def test_our_own_files_are_recognized_in_every_encoding_of_json(tmp_path, encoding):
     model = er.Model(er.models.Linear(np.array([2.0, -1.0]), ("bm25", "length")))
     (tmp_path / "m.json").write_bytes(("\n " + model.to_bytes().decode()).encode(encoding))
     assert er.load(tmp_path / "m.json").to_bytes() == model.to_bytes()

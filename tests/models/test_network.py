@@ -58,10 +58,10 @@ def test_scores_are_those_of_units_one_by_one(hidden, features, seed):
         assert scores == pytest.approx(reference.network(theta, data.X, made.mean, made.scale, hidden), rel=1e-12, abs=1e-12)
     assert np.array_equal(made.at(theta).score(data.X), scores), "the scorer is the very function that was trained"
     rows = np.random.default_rng(seed).permutation(data.n_documents)
-    assert np.array_equal(made.scores(theta, data.X[rows], threads=2), scores[rows]), "a score does not depend on its neighbours"
+    assert np.array_equal(made.scores(theta, data.X[rows], threads=2), scores[rows]), "a score does not depend on its neighbors"
 
 
-def test_features_are_standardised_once():
+def test_features_are_standardized_once():
     X = np.array([[1.0, 5.0, 1e8], [3.0, 5.0, 1e8], [5.0, 5.0, 1e8]], np.float32)
     made = LinearModel().on(er.RankingData.from_arrays(X, [0, 1, 2], group=[3]))
     assert made.mean.tolist() == [3.0, 5.0, 1e8]
@@ -168,7 +168,7 @@ def test_scores_of_each_are_the_scores_to_the_bit(hidden, seed):
 
 def test_a_form_says_what_its_parameters_are():
     data, weights = judged(), np.arange(5.0)
-    made, plain = LinearModel().on(data), LinearModel(standardise=False).on(data)
+    made, plain = LinearModel().on(data), LinearModel(standardize=False).on(data)
     assert made.at(made.theta_of(weights)).weights == pytest.approx(weights)
     assert plain.theta_of(weights).tolist() == plain.at(weights).weights.tolist() == weights.tolist()
     assert made.linear

@@ -56,7 +56,7 @@ def test_scores_are_weighted_sums(X, weights):
     np.testing.assert_allclose(ours, theirs, atol=1e-9)
 
 
-def test_scores_do_not_depend_on_threads_or_neighbours():
+def test_scores_do_not_depend_on_threads_or_neighbors():
     X, linear = random_matrix(5000, 30), er.models.Linear(np.random.default_rng(0).standard_normal(30))
     one = linear.score(X, threads=1)
     assert np.array_equal(one, linear.score(X, threads=2))

@@ -45,7 +45,7 @@ def test_thresholds_are_compared_as_doubles():
     assert er.models.Thresholds(([between],), ([1.0],)).score(X).tolist() == [0.0, 1.0]
 
 
-def test_scores_do_not_depend_on_threads_or_neighbours():
+def test_scores_do_not_depend_on_threads_or_neighbors():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20_000, 5)).astype(np.float32)
     scorer = er.models.Thresholds.merged(np.c_[rng.integers(0, 5, 300), rng.standard_normal(300), rng.standard_normal(300)], 5)

@@ -65,7 +65,7 @@ def boosters(draw):
 
 
 def hard_rows(text, seed):
-    """Rows of all kinds of odd values, and thresholds with their neighbours."""
+    """Rows of all kinds of odd values, and thresholds with their neighbors."""
     known, rng = ensemble(text).table.threshold, np.random.default_rng(seed)
     with np.errstate(over="ignore"):
         close = [np.nextafter(known.astype(np.float32), np.float32(side)) for side in (-np.inf, np.inf)]
@@ -97,7 +97,7 @@ def test_the_models_of_these_tests_have_every_kind_of_node():
     assert ensemble(trained(num_leaves=64).model_to_string()).table.start[1] > 32
 
 
-def test_scores_do_not_depend_on_threads_or_neighbours():
+def test_scores_do_not_depend_on_threads_or_neighbors():
     X = np.tile(rows(5, 1000), (60, 1)) + np.arange(4, dtype=np.float32)
     booster = trained(5, 30, num_leaves=200)
     scorer = ensemble(booster.model_to_string())

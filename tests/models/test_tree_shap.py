@@ -51,7 +51,7 @@ def test_contributions_are_lightgbms(booster, seed):
     close(ours, lgb.Booster(model_str=written).predict(X, pred_contrib=True))
 
 
-def test_contributions_do_not_depend_on_threads_or_neighbours():
+def test_contributions_do_not_depend_on_threads_or_neighbors():
     X, scorer = rows(5, 700), er.models.TreeEnsemble.of_lightgbm(trained(5, 10, num_leaves=60).model_to_string())
     single = scorer.contributions(X, threads=1)
     assert single.tobytes() == scorer.contributions(X, threads=3).tobytes()

@@ -87,7 +87,7 @@ OBJECTIVES = [
     *of("objectives/lambdas.py", "cost", ("upper * (upper + 1) / 2", "upper * (upper - 1) / 2")),
     *of(
         "objectives/parametric.py",
-        "regularised_risk",
+        "regularized_risk",
         ("away = theta - self._origin\n        return value", "away = theta\n        return value"),
     ),
     *of("objectives/measured.py", "adarank", ("if turned else (1.0,)", "if not turned else (1.0,)")),

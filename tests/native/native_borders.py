@@ -38,12 +38,12 @@ OF_ANY_LENGTH = {
     ("Net.slopes_by_query", "chosen"),
     ("Net.pass_over", "order"),
     ("Net.pass_over_pairs", "order"),
-    ("Planes.__init__", "centre"),
+    ("Planes.__init__", "center"),
     ("Planes.improve", "parts"),
     ("LetorParser.__init__", "exact"),
     ("letor_text", "comments"),
     ("letor_text", "query_names"),
-    ("summarise_columns", "x"),
+    ("summarize_columns", "x"),
     ("column_thresholds", "x"),
     ("transpose", "x"),
     ("linear_scores", "x"),
@@ -112,7 +112,7 @@ def net() -> _core.Net:
 
 
 #: What `Planes.held` gives, by the names that `Planes.from_held` has for it.
-HELD = ("parts", "offsets", "normals", "alphas", "idle", "working", "strength", "centre", "theta")
+HELD = ("parts", "offsets", "normals", "alphas", "idle", "working", "strength", "center", "theta")
 
 
 def planes() -> _core.Planes:
@@ -245,7 +245,7 @@ def asked(objective: _core.Objective, **more: Any) -> Any:
 CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "Gain.__init__": lambda: {"kind": "exponential", "parameter": 1.0},
     "positional": lambda: {
-        "gain": _core.Gain("exponential"), "discount": DISCOUNT, "cutoff": 10, "normaliser": "ideal", "short_is_zero": False, "empty": 0.0
+        "gain": _core.Gain("exponential"), "discount": DISCOUNT, "cutoff": 10, "normalizer": "ideal", "short_is_zero": False, "empty": 0.0
     },
     "cascade": lambda: {"gain": _core.Gain("stopping", 2.0), "discount": DISCOUNT, "cutoff": 10, "empty": 0.0},
     "average_precision": lambda: {"rel": 1.0, "cutoff": 10, "limit_to_cutoff": False, "empty": 0.0},
@@ -297,7 +297,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
         "measure": bound(ndcg()), "scores": SCORES, "x": X, "change": np.ones(WIDTH), "single_precision": False, "threads": 2
     },
     "LambdaRule.__init__": lambda: {
-        "kernel": ndcg(), "grades": Y, "tie_key": Y, "link": "logistic", "margin": 1.0, "neighbours": 3, "truncation": 3, "near": 0.0,
+        "kernel": ndcg(), "grades": Y, "tie_key": Y, "link": "logistic", "margin": 1.0, "neighbors": 3, "truncation": 3, "near": 0.0,
         "preferences": preferences(),
     },
     "lambdas": lambda: {"rule": rule()},
@@ -315,7 +315,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "listnet": lambda: {"targets": Y},
     "listmle": lambda: {"ideal": IDEAL, "top": TOP, "indptr": INDPTR},
     "rank_cosine": lambda: {"targets": Y},
-    "squared_error": lambda: {"grades": Y, "parts": np.full(len(Y), 3.0), "centre": 1.0},
+    "squared_error": lambda: {"grades": Y, "parts": np.full(len(Y), 3.0), "center": 1.0},
     "worths": lambda: {"kernel": ndcg(), "grades": Y, "indptr": INDPTR},
     "smooth_measure": lambda: {"kernel": ndcg(), "worths": Y, "sigma": 1.0},
     "approx_ndcg": lambda: {"worths": Y, "alpha": 1.0},
@@ -335,9 +335,9 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "Net.slopes_by_query": lambda: {"self": net(), **task(chosen=np.array([2, 0]), threads=2)},
     "Net.pass_over": lambda: {"self": net(), **task(order=np.array([2, 0]), rate=0.1, decay=0.0)},
     "Net.pass_over_pairs": lambda: {"self": net(), **task(grades=Y, order=np.array([2, 0]), rate=0.1, decay=0.0)},
-    "Planes.__init__": lambda: {"parts": 2, "strength": 1.0, "centre": np.zeros(WIDTH)},
+    "Planes.__init__": lambda: {"parts": 2, "strength": 1.0, "center": np.zeros(WIDTH)},
     "Planes.copy": lambda: {"self": planes()},
-    "Planes.pose": lambda: {"self": planes(), "strength": 2.0, "centre": np.ones(WIDTH)},
+    "Planes.pose": lambda: {"self": planes(), "strength": 2.0, "center": np.ones(WIDTH)},
     "Planes.add": lambda: {"self": planes(), "parts": np.array([1]), "offsets": np.ones(1), "normals": np.ones((1, WIDTH))},
     "Planes.improve": lambda: {"self": planes(), "parts": np.array([1, 0])},
     "Planes.solve": lambda: {"self": planes(), "tolerance": 1e-9, "sweeps": 5},
@@ -400,7 +400,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
         "x": X[:2], "offset": np.array([0.0, 1e9, 2.0]), "y": Y[:2], "query": np.array([0, 1]), "query_names": [b"a", b"b"],
         "comments": TEXT, "start": np.array([0, 3]), "stop": np.array([3, 5]), "threads": 2,
     },
-    "summarise_columns": lambda: {"x": X, "threads": 2},
+    "summarize_columns": lambda: {"x": X, "threads": 2},
     "lost_by_rounding": lambda: {"x": X.astype(np.float64), "indptr": INDPTR, "decimals": True, "threads": 2},
     "json_matrix": lambda: {"text": b"{[[1, null], [2, 3]]", "start": 1},
     "permute_rows": lambda: {"x": X.copy(), "order": np.arange(N)[::-1].copy()},

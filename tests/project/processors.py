@@ -20,7 +20,7 @@ import numpy as np
 
 import exactrank as er
 from exactrank._support import numerics
-from exactrank.compare.statistics.paired import cohens_d, paired_t, randomisation, rank_biserial, wilcoxon
+from exactrank.compare.statistics.paired import cohens_d, paired_t, randomization, rank_biserial, wilcoxon
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.models.deep import Deep, Net
 from exactrank.models.network import Network
@@ -81,7 +81,7 @@ def comparison() -> object:
     compared = er.compare(DATA.data(24), ["ridge", "listnet(max_iter=3)"], ["nDCG@5", "AP"], folds=3, workers=1)
     table = compared.to_frame().drop(columns=["fit_seconds", "tuning_seconds", "memory_bytes"])
     differences = numerics.standard_normal(np.random.default_rng(2), 40) + 0.3
-    tests = paired_t, wilcoxon, randomisation, cohens_d, rank_biserial
+    tests = paired_t, wilcoxon, randomization, cohens_d, rank_biserial
     return table.to_numpy(), [test(differences) for test in tests]
 
 

@@ -30,7 +30,7 @@ def test_inputs_that_failed_once(outcomes, name):
 
 def test_the_judge_sees_defects(tmp_path):
     """A target that crashes, hangs, fails or takes memory without bound is a defect, whose input is made small."""
-    from tests.fuzz.minimise import minimised
+    from tests.fuzz.minimize import minimized
     from tests.fuzz.target import Target
     from tests.fuzz.trial import apart
 
@@ -51,4 +51,4 @@ def test_the_judge_sees_defects(tmp_path):
     assert "hang" in said[b"hang"].said
     assert "ZeroDivisionError" in said[b"fail"].said
     assert "MemoryError" in said[b"memory"].said
-    assert minimised(b"many bytes, of which X is the bad one", lambda content: b"X" in content) == b"X"
+    assert minimized(b"many bytes, of which X is the bad one", lambda content: b"X" in content) == b"X"

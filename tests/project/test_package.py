@@ -59,7 +59,7 @@ def test_the_source_release_has_all_that_a_build_needs_and_no_more(released):
     assert path.stat().st_size < 1 << 20
 
 
-def test_the_release_names_its_licence_and_its_home(released):
+def test_the_release_names_its_license_and_its_home(released):
     metadata = email.message_from_string(released[2])
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata.get_all("License-File") == ["LICENSE"]

@@ -93,7 +93,7 @@ def simulated():
 
 @cache
 def paired():
-    """The data with the pairs of some neighbours."""
+    """The data with the pairs of some neighbors."""
     given, rows = data(), data().indptr[:2].tolist()
     better, worse = (given.docid.take([row + down for row in rows]).tolist() for down in (0, 1))
     return er.pairs.with_pairs(given, {"query_id": given.qid[:2].tolist(), "better": better, "worse": worse})
@@ -356,11 +356,11 @@ def test_a_fusion_of_two_is_shown_with_its_picture():
     assert "<img" not in fusion(3)._repr_html_()
 
 
-def test_colours_are_those_of_the_report():
+def test_colors_are_those_of_the_report():
     style = (Path(pictures.__file__).parent / "compare" / "page" / "report.css").read_text()
     light = dict(re.findall(r"--(c\d|ink|quiet): (#\w+)", style.partition("@media")[0]))
-    full = {name: colour if len(colour) == 7 else "#" + "".join(2 * digit for digit in colour[1:]) for name, colour in light.items()}
-    assert tuple(full[f"c{i}"] for i in range(len(pictures.COLOURS))) == pictures.COLOURS
+    full = {name: color if len(color) == 7 else "#" + "".join(2 * digit for digit in color[1:]) for name, color in light.items()}
+    assert tuple(full[f"c{i}"] for i in range(len(pictures.COLORS))) == pictures.COLORS
     assert (full["ink"], full["quiet"]) == (pictures.INK, pictures.QUIET)
 
 

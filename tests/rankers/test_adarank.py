@@ -32,7 +32,7 @@ def judged(seed, queries=6, documents=5, features=4, weighted=False, noise=1.0):
 
 
 def performance(measure, data, turned):
-    plain = LinearModel(standardise=False).on(data)
+    plain = LinearModel(standardize=False).on(data)
     return QueryPerformance(Measured(er.parse_measure(measure).over(data), plain), turned)
 
 
@@ -128,9 +128,9 @@ def test_units_do_not_matter(seed, powers):
     assert np.array_equal(ours, theirs)
 
 
-def test_without_standardising_units_do_matter():
+def test_without_standardizing_units_do_matter():
     data, units = judged(3, queries=30), np.array([1, 100, 1, 1], np.float32)
-    plain, other = (er.AdaRank("nDCG@3", max_iter=10, standardise=False).fit(X, data.y, group=[5] * 30) for X in (data.X, data.X * units))
+    plain, other = (er.AdaRank("nDCG@3", max_iter=10, standardize=False).fit(X, data.y, group=[5] * 30) for X in (data.X, data.X * units))
     assert not np.allclose(plain.predict(data.X), other.predict(data.X * units))
     best = max(run(performance("nDCG(ties='pessimistic')@3", data, True), None, 10), key=lambda state: state.value)
     assert np.array_equal(plain.weights_, best.theta)
@@ -184,7 +184,7 @@ def test_the_history_has_the_measure_as_asked_of_every_round(ties):
     states = run(performance(severe, data, turned=True), None, 60)
     values = [[measure.on(part).mean(part.X @ state.theta) for state in states] for part in (data, valid)]
     for held_out in (None, valid):
-        history = er.AdaRank(measure, max_iter=60, patience=None, standardise=False).fit(data, valid=held_out).history_
+        history = er.AdaRank(measure, max_iter=60, patience=None, standardize=False).fit(data, valid=held_out).history_
         np.testing.assert_allclose([progress.value for progress in history], values[0], rtol=1e-12)
         assert held_out is None or np.allclose([progress.valid for progress in history], values[1], rtol=1e-12)
     assert np.any(np.diff(values[0]) < 0)

@@ -10,7 +10,7 @@ import pytest
 import exactrank as er
 from exactrank.rankers.numeric import NumericData
 
-FEATURES = ["colour", "price", "shop", "stars"]
+FEATURES = ["color", "price", "shop", "stars"]
 WORTH = {"red": 0.0, "green": 0.6, "blue": 1.2, "Größe <b>": 1.8}
 MEMBERS = "ridge, ranknet(hidden=2, max_iter=3), mart(trees=8, min_documents=3), lambdamart(trees=8, min_documents=3)"
 NUMBERS = "ridge, ranknet(hidden=2, max_iter=3)"  #: of these the ones that take numbers alone
@@ -19,10 +19,10 @@ NUMBERS = "ridge, ranknet(hidden=2, max_iter=3)"  #: of these the ones that take
 def table(seed=0, queries=40, missing=0.1):
     """A frame whose grades depend on a category that is text and on two numbers, with missing values in all."""
     rng, rows = np.random.default_rng(seed), 8 * queries
-    frame = pd.DataFrame({"query_id": np.repeat(np.arange(queries), 8), "colour": rng.choice(list(WORTH), rows)})
+    frame = pd.DataFrame({"query_id": np.repeat(np.arange(queries), 8), "color": rng.choice(list(WORTH), rows)})
     frame["price"], frame["stars"] = rng.normal(size=rows), rng.integers(0, 5, rows).astype(float)
     frame["shop"] = pd.Categorical(rng.choice(["s1", "s2"], rows))
-    frame["relevance"] = np.clip(np.round(frame.colour.map(WORTH) + 0.7 * frame.price + 0.1 * frame.stars), 0, 3)
+    frame["relevance"] = np.clip(np.round(frame.color.map(WORTH) + 0.7 * frame.price + 0.1 * frame.stars), 0, 3)
     for name in FEATURES:
         frame.loc[rng.random(rows) < missing, name] = None
     return frame
@@ -38,9 +38,9 @@ def blended(frame=None, **more):
 
 def test_a_frame_with_text_and_holes_goes_all_the_way(tmp_path):
     frame, new = table(), table(seed=1)
-    with pytest.warns(UserWarning, match="without 'colour', 'shop'") as caught:
+    with pytest.warns(UserWarning, match="without 'color', 'shop'") as caught:
         blend = er.Blend("nDCG@5", members=MEMBERS, bags=3, threads=1).fit(frame[FEATURES], frame.relevance, qid=frame.query_id)
-    told = f"{NUMBERS}: without 'colour', 'shop', since categories are not amounts"
+    told = f"{NUMBERS}: without 'color', 'shop', since categories are not amounts"
     assert [str(each.message) for each in caught] == [f"Blend: {told}"]
     chosen = blend.model_.training["chosen"]
     assert chosen["remarks"] == [told, f"{NUMBERS}: the feature's mean stands for missing values"]
@@ -55,8 +55,8 @@ def test_a_frame_with_text_and_holes_goes_all_the_way(tmp_path):
         assert np.array_equal(model.predict(rows), scores)
     assert er.evaluate("nDCG@5", data, scores)["nDCG@5"].mean == blend.score(data)
     assert blend.model_.training["value"] == blend.score(er.RankingData.from_frame(frame))
-    numbers = new.drop(columns=["colour", "shop"])
-    without = er.Blend("nDCG@5", members=MEMBERS, bags=3, threads=1).fit(er.RankingData.from_frame(frame.drop(columns=["colour", "shop"])))
+    numbers = new.drop(columns=["color", "shop"])
+    without = er.Blend("nDCG@5", members=MEMBERS, bags=3, threads=1).fit(er.RankingData.from_frame(frame.drop(columns=["color", "shop"])))
     assert blend.score(data) > without.score(er.RankingData.from_frame(numbers)) + 0.02, "the categories count"
 
 
@@ -73,8 +73,8 @@ def test_linear_members_learn_from_what_is_written():
     data = er.RankingData.from_frame(frame)
     linear = next(part for part in blended(frame, weighting="equal").model_.scorer.parts if part.kind == "linear")
     price, stars = (data.feature_names.index(name) for name in ("price", "stars"))
-    numbers = er.RankingData.from_frame(frame.drop(columns=["colour", "shop"]))
-    theirs = blended(frame.drop(columns=["colour", "shop"]), members="ridge", missing="mean").model_.scorer
+    numbers = er.RankingData.from_frame(frame.drop(columns=["color", "shop"]))
+    theirs = blended(frame.drop(columns=["color", "shop"]), members="ridge", missing="mean").model_.scorer
     assert np.all(np.delete(linear.weights, [price, stars]) == 0)
     ratio = linear.weights[[price, stars]] / theirs.weights
     assert numbers.feature_names == ("price", "stars")
@@ -95,12 +95,12 @@ def test_levels_that_are_new_and_holes_that_are_new_are_missing_values():
     """Also where the training data had none."""
     blend = blended(table(missing=0.0))
     new = table(seed=2, missing=0.0)
-    assert np.array_equal(blend.predict(new.assign(colour="mauve")[FEATURES]), blend.predict(new.assign(colour=None)[FEATURES]))
+    assert np.array_equal(blend.predict(new.assign(color="mauve")[FEATURES]), blend.predict(new.assign(color=None)[FEATURES]))
     assert np.all(np.isfinite(blend.predict(new.assign(price=np.nan)[FEATURES])))
 
 
 def test_numbers_are_categories_where_the_setting_says_so():
-    frame = table().drop(columns=["colour", "shop"])
+    frame = table().drop(columns=["color", "shop"])
     blend = blended(frame, categorical=["stars"], weighting="equal")
     linear, network, trees = (
         next(part for part in blend.model_.scorer.parts if part.kind == kind) for kind in ("linear", "network", "trees")
@@ -116,7 +116,7 @@ def test_numbers_are_categories_where_the_setting_says_so():
 
 
 def test_without_holes_models_are_as_strict_as_their_members():
-    data = replace(er.RankingData.from_frame(table(missing=0.0).drop(columns=["colour", "shop"])))
+    data = replace(er.RankingData.from_frame(table(missing=0.0).drop(columns=["color", "shop"])))
     linear = er.Blend("nDCG@5", members="ridge", bags=3).fit(data)
     assert linear.model_.scorer.missing == "error"
     with pytest.raises(er.errors.DataError, match="values are missing"):
@@ -133,7 +133,7 @@ def test_a_model_that_is_broken_off_reads_the_table(after):
         if len(heard) == after:
             raise KeyboardInterrupt
 
-    with pytest.warns(er.errors.InterruptedWarning), pytest.warns(UserWarning, match="without 'colour', 'shop'"):
+    with pytest.warns(er.errors.InterruptedWarning), pytest.warns(UserWarning, match="without 'color', 'shop'"):
         blend = er.Blend("nDCG@5", members=MEMBERS, bags=3, threads=1).fit(er.RankingData.from_frame(frame), progress=listener)
     assert blend.model_.scorer.levels == er.RankingData.from_frame(frame).levels
     assert np.all(np.isfinite(blend.predict(frame[FEATURES])))
@@ -147,7 +147,7 @@ def test_a_family_without_weight_stays_where_it_knows_the_levels(monkeypatch):
 
 
 def test_stand_ins_are_of_differences_where_float32_is_too_short():
-    frame = table().drop(columns=["colour", "shop"])
+    frame = table().drop(columns=["color", "shop"])
     frame["price"] = 1e9 + frame.price.round(3)
     data = er.RankingData.from_frame(frame)
     assert data.offset is not None
@@ -160,7 +160,7 @@ def test_stand_ins_are_of_differences_where_float32_is_too_short():
 
 
 def test_data_in_several_files_give_the_same_bits(tmp_path):
-    frame = table(queries=30).drop(columns=["colour", "shop"])
+    frame = table(queries=30).drop(columns=["color", "shop"])
     data = er.RankingData.from_frame(frame)
     for number in range(3):
         er.write(data.take_queries(range(10 * number, 10 * number + 10)), tmp_path / f"{number}.xr")
@@ -176,10 +176,10 @@ def test_data_in_several_files_give_the_same_bits(tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"members": "linear"}, r"Blend: its members take numbers alone, and 'colour', 'shop' hold categories; .* as members='all' does"),
+        ({"members": "linear"}, r"Blend: its members take numbers alone, and 'color', 'shop' hold categories; .* as members='all' does"),
         ({"missing": "mean"}, "would put a level in the place of a missing one"),
         ({"missing": "error"}, "values are missing"),
-        ({"categorical": ["weight"]}, r"categorical names 'weight', which is not a feature; there are .*colour"),
+        ({"categorical": ["weight"]}, r"categorical names 'weight', which is not a feature; there are .*color"),
     ],
 )
 def test_what_is_still_refused(given, said):
@@ -189,7 +189,7 @@ def test_what_is_still_refused(given, said):
 
 def test_a_member_whose_model_cannot_leave_a_feature_out_is_left_out_with_a_remark():
     pytest.importorskip("torch")
-    with pytest.warns(UserWarning, match=r"torch.* is left out of the blend: a .* model cannot leave out 'colour', 'shop'"):
+    with pytest.warns(UserWarning, match=r"torch.* is left out of the blend: a .* model cannot leave out 'color', 'shop'"):
         blend = er.Blend("nDCG@5", members="mart(trees=3, min_documents=3), torch(max_iter=1, hidden=(2,))", bags=3, threads=1).fit(
             er.RankingData.from_frame(table())
         )
@@ -197,5 +197,5 @@ def test_a_member_whose_model_cannot_leave_a_feature_out_is_left_out_with_a_rema
 
 
 def test_complete_numbers_are_taken_as_they_are():
-    data = er.RankingData.from_frame(table(missing=0.0).drop(columns=["colour", "shop"]))
+    data = er.RankingData.from_frame(table(missing=0.0).drop(columns=["color", "shop"]))
     assert NumericData.of(data, (), keep=False, threads=1).data is data

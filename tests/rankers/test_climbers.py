@@ -14,7 +14,7 @@ KINDS = {
     "one run": lambda **more: er.DirectRank(**({"bags": 0, "start": "zero"} | more)),
     "restarts": lambda **more: er.DirectRank(**({"bags": 0, "restarts": 3, "order": "random", "start": "random"} | more)),
     "powell": lambda **more: er.DirectRank(**({"bags": 0, "solver": "powell", "start": "random", "tolerance": 0.0} | more)),
-    "coordinate ascent": lambda **more: er.CoordinateAscent(**({"restarts": 2, "max_iter": 3, "tries": 6, "standardise": False} | more)),
+    "coordinate ascent": lambda **more: er.CoordinateAscent(**({"restarts": 2, "max_iter": 3, "tries": 6, "standardize": False} | more)),
     "spsa": lambda **more: er.SPSARank(**({"max_iter": 25, "restarts": 2, "hidden": 2} | more)),
     "fdsa": lambda **more: er.SPSARank(**({"max_iter": 8, "solver": "fdsa", "start": "ridge"} | more)),
     "adarank": lambda **more: er.AdaRank(**({"max_iter": 25} | more)),

@@ -16,13 +16,13 @@ SHORT = er.RankingData.from_arrays(None, [0, 1, 2, 1, 0, 1, 1], group=[4, 2, 1])
 
 
 @pytest.mark.parametrize(
-    "limits", [{}, {"truncation": 1}, {"truncation": 2, "neighbours": 1}, {"neighbours": 2}, {"measure": er.measures.NDCG(k=1)}], ids=str
+    "limits", [{}, {"truncation": 1}, {"truncation": 2, "neighbors": 1}, {"neighbors": 2}, {"measure": er.measures.NDCG(k=1)}], ids=str
 )
 def test_pairs_are_those_that_meet(limits: dict[str, object]) -> None:
     rule = er.losses.Lambdas(**limits)  # type: ignore[arg-type]
     upper = min(rule.truncation or 9, rule.measure.cutoff if rule.measure else 9)
-    met = [(i, j) for n in (4, 2, 1) for i in range(min(n, upper)) for j in range(i + 1, n) if j - i <= (rule.neighbours or 9)]
-    assert len(met) <= rule.pairs(SHORT) <= len(met) + 3 * (rule.neighbours or 0) ** 2
+    met = [(i, j) for n in (4, 2, 1) for i in range(min(n, upper)) for j in range(i + 1, n) if j - i <= (rule.neighbors or 9)]
+    assert len(met) <= rule.pairs(SHORT) <= len(met) + 3 * (rule.neighbors or 0) ** 2
     assert er.losses.SampledLambdas(samples=3, **limits).pairs(SHORT) == 3 * rule.pairs(SHORT)  # type: ignore[arg-type]
 
 
@@ -46,7 +46,7 @@ def test_what_is_quadratic_is_announced(objective: Pairwise) -> None:
     "objective",
     [
         er.losses.Lambdas(truncation=10),
-        er.losses.Lambdas(neighbours=10),
+        er.losses.Lambdas(neighbors=10),
         er.losses.Lambdas(er.measures.NDCG(k=10)),
         SmoothMeasure(er.measures.NDCG(k=10)),
         er.losses.PairHinge(),
@@ -74,7 +74,7 @@ def test_every_fit_says_it(ranker: er.RankNet, monkeypatch: pytest.MonkeyPatch) 
         ranker.fit(data)
 
 
-@pytest.mark.parametrize("name", ["truncation", "neighbours"])
+@pytest.mark.parametrize("name", ["truncation", "neighbors"])
 @pytest.mark.parametrize("limit", [0, 1.5, 2**40, float("nan")])
 def test_limits_are_whole_numbers(name: str, limit: float) -> None:
     with pytest.raises(er.errors.SettingError, match=f"{name} must be a whole number of at least 1"):

@@ -114,7 +114,7 @@ def test_a_rate_that_diverges_leaves_a_sound_model_and_says_so(hidden, tmp_path)
         ({"margin": 2.0}, "margin=2.0 has no effect with lambdas='logistic'"),
         ({"samples": 3}, "samples=3 has no effect"),
         ({"polish_iter": 3}, "polish_iter=3 has no effect with polish=None"),
-        ({"lambdas": "finite-difference", "neighbours": 1}, "neighbours=1 has no effect"),
+        ({"lambdas": "finite-difference", "neighbors": 1}, "neighbors=1 has no effect"),
         ({"lambdas": ListNetLoss(), "weighted_by": "AP"}, "weighted_by='AP' has no effect"),
         ({"lambdas": "cubic"}, "'cubic' is not"),
     ],
@@ -147,7 +147,7 @@ def test_lambdarank_learns_by_any_measure(measure, hidden):
 
 
 @pytest.mark.parametrize("lambdas", ["logistic", "step", "spring", "sampled", "finite-difference"])
-@pytest.mark.parametrize("limits", [{}, {"neighbours": 1}, {"truncation": 5}])
+@pytest.mark.parametrize("limits", [{}, {"neighbors": 1}, {"truncation": 5}])
 def test_every_lambda_function_learns(lambdas, limits):
     if lambdas == "finite-difference":
         limits = {}
@@ -170,7 +170,7 @@ def springs(pairs):
     return pairs.delta * np.maximum(0, 1 - pairs.lead)
 
 
-def centred_grades(query):
+def centered_grades(query):
     return query.y - query.y.mean() - (query.s - query.s.mean())
 
 
@@ -182,7 +182,7 @@ def test_functions_of_ones_own_train_models(hidden, solver):
     native = er.LambdaRank("nDCG@5", lambdas="spring", **settings).fit(judged())
     assert own.predict(judged()) == pytest.approx(native.predict(judged()), rel=1e-7)
     assert "springs" in own.model_.params["lambdas"].__name__
-    forces = DocumentForces(centred_grades, er.measures.NDCG(k=5))
+    forces = DocumentForces(centered_grades, er.measures.NDCG(k=5))
     assert (
         er.LambdaRank("nDCG@5", lambdas=forces, start="random", solver=solver, learning_rate=0.01, max_iter=30)
         .fit(judged())

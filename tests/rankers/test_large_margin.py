@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 import exactrank as er
 from exactrank.errors import SettingError
 from exactrank.learning.objectives.losses import PairHinge
-from exactrank.learning.objectives.regularised_risk import RegularisedRisk
+from exactrank.learning.objectives.regularized_risk import RegularisedRisk
 from exactrank.learning.objectives.structured import Structured
 from exactrank.learning.optimizers.slopes import LBFGS
 from exactrank.learning.training.combinators import by_folds
@@ -76,17 +76,17 @@ def test_the_dual_never_passes_the_primal_and_the_slack_bounds_the_loss(seed, so
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
-@pytest.mark.parametrize("normalise", ["query", "pairs"])
-def test_ranksvm_is_solved_to_its_gap(loss, normalise):
+@pytest.mark.parametrize("normalize", ["query", "pairs"])
+def test_ranksvm_is_solved_to_its_gap(loss, normalize):
     data = judged(queries=15)
-    ranker = er.RankSVM("nDCG@3", l2=0.05, loss=loss, normalise=normalise, tolerance=1e-4).fit(data)
+    ranker = er.RankSVM("nDCG@3", l2=0.05, loss=loss, normalize=normalize, tolerance=1e-4).fit(data)
     architecture = LinearModel().on(data)
-    problem = RegularisedRisk(PairHinge(loss, normalise), architecture, data, 0.05)
+    problem = RegularisedRisk(PairHinge(loss, normalize), architecture, data, 0.05)
     theta = architecture.theta_of(ranker.weights_)
     assert ranker.history_[-1].duality.gap <= 1e-4
     np.testing.assert_allclose(-problem.value_and_slope(theta)[0], primal(ranker), rtol=1e-9)
     if loss == "squared-hinge":
-        best = states(LBFGS(tolerance=1e-14), problem, problem.centre, 500)[-1].value
+        best = states(LBFGS(tolerance=1e-14), problem, problem.center, 500)[-1].value
         assert 0 <= primal(ranker) + best <= 1e-4 * primal(ranker)
 
 
@@ -97,7 +97,7 @@ def test_the_ramp_never_ends_above_regression(solver):
     architecture = LinearModel().on(data)
     loss = Structured(er.parse_measure("nDCG@5"), bound="ramp")
     problem = ranker._problem(loss, architecture, data).at(0.01)
-    start, end = (-problem.value_and_slope(theta)[0] for theta in (problem.centre, architecture.theta_of(ranker.weights_)))
+    start, end = (-problem.value_and_slope(theta)[0] for theta in (problem.center, architecture.theta_of(ranker.weights_)))
     assert end < start
     assert ranker.score(data) > 0.9 * er.Ridge("nDCG@5").fit(data).score(data)
 
@@ -292,7 +292,7 @@ def doubled():
 @pytest.mark.parametrize(
     "ranker",
     [
-        *(er.RankSVM("nDCG@3", l2=0.1, loss=loss, normalise=alike) for loss in ("hinge", "squared-hinge") for alike in ("query", "pairs")),
+        *(er.RankSVM("nDCG@3", l2=0.1, loss=loss, normalize=alike) for loss in ("hinge", "squared-hinge") for alike in ("query", "pairs")),
         er.StructuredRank("nDCG@3", l2=0.1, bound="convex"),
         er.SVMMAP(l2=0.1, bound="convex", solver="bundle"),
     ],
@@ -311,7 +311,7 @@ def test_so_is_it_for_the_ramp():
     for data in doubled():
         ranker, architecture = er.StructuredRank("nDCG@3", bound="ramp"), LinearModel().on(data)
         ramps.append(ranker._problem(Structured(er.parse_measure("nDCG@3"), bound="ramp"), architecture, data))
-    np.testing.assert_allclose(ramps[0].centre, ramps[1].centre, rtol=1e-9)
+    np.testing.assert_allclose(ramps[0].center, ramps[1].center, rtol=1e-9)
     for theta in RNG(0).standard_normal((5, 4)):
         assert ramps[0].risk(theta)[0] == pytest.approx(ramps[1].risk(theta)[0], rel=1e-12)
 

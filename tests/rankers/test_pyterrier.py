@@ -51,7 +51,7 @@ def test_eval_sets_that_cannot_be_meant_are_refused(more, said):
 
 
 def results(x, qid, seed):
-    """A PyTerrier frame of results with features, in no order, and its judgements."""
+    """A PyTerrier frame of results with features, in no order, and its judgments."""
     frame = pd.DataFrame({"qid": [f"q{q}" for q in qid], "docno": [f"d{i}" for i in range(len(qid))], "features": list(x)})
     frame = frame.assign(query="words", rank=0, score=0.0)
     return frame.sample(frac=1, random_state=seed).reset_index(drop=True)

@@ -151,7 +151,7 @@ def test_bins_of_every_width(limit, documents, features):
         assert np.abs(sums[np.searchsorted(column[order], thresholds)]).max() <= abs(ours.edge) + 1e-12
 
 
-def test_neighbouring_values_can_be_told_apart():
+def test_neighboring_values_can_be_told_apart():
     """Halfway between them is no float: it would be rounded down here, and there up."""
     first, second, third = 1 + np.float32(2**-23) * np.arange(3, dtype=np.float32)
     for pair in ([[first], [second]], [[second], [third]]):

@@ -316,7 +316,7 @@ def test_the_training_measure_never_falls_from_one_start():
     assert values == sorted(values)
     assert values[-1] > values[0]
     assert np.sum(np.abs(ranker.weights_ * judged().moments[1])) == pytest.approx(1.0)
-    as_published = quick("coordinate-ascent", restarts=1, standardise=False).fit(judged())
+    as_published = quick("coordinate-ascent", restarts=1, standardize=False).fit(judged())
     assert np.sum(np.abs(as_published.weights_)) == pytest.approx(1.0)
 
 

@@ -430,7 +430,7 @@ def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"categorical": ["colour"]}, "categorical names 'colour', which is not a feature; there are x0"),
+        ({"categorical": ["color"]}, "categorical names 'color', which is not a feature; there are x0"),
         ({"monotone": {"price": -1}}, "monotone names 'price', which is not a feature"),
         ({"monotone": {"x0": 2}}, "monotone={'x0': 2} is not a mapping of text to -1, 0 or 1"),
         ({"monotone": {"x0": 1}, "categorical": ["x0"]}, "'x0' cannot be categorical and monotone"),
@@ -457,7 +457,7 @@ def test_bad_settings_are_named(given, says):
         ({"margin": 2.0}, "margin=2.0 has no effect with lambdas='logistic'"),
         ({"lambdas": "sampled", "near": 0.1}, "near=0.1 has no effect with lambdas='sampled'"),
         ({"lambdas": "finite-difference", "truncation": 5}, "truncation=5 has no effect with lambdas='finite-difference'"),
-        ({"lambdas": lambda pairs: pairs.delta, "neighbours": 5}, "neighbours=5 has no effect with lambdas='a function'"),
+        ({"lambdas": lambda pairs: pairs.delta, "neighbors": 5}, "neighbors=5 has no effect with lambdas='a function'"),
         ({"lambdas": er.losses.PairHinge(), "weighted_by": "AP"}, "weighted_by='AP' has no effect with lambdas=PairHinge"),
         ({"lambdas": "springs"}, 'did you mean "spring"'),
     ],

@@ -19,7 +19,7 @@ def crossings(first, second, indptr):
 
 
 def values_of_weights(bound, scores):
-    """Two lists of pairs of a weight of the second vector and the measure: at crossings, and half way between neighbours."""
+    """Two lists of pairs of a weight of the second vector and the measure: at crossings, and half way between neighbors."""
     first, second = ([Fraction(float(score)) for score in row] for row in scores)
     points = crossings(first, second, bound.data.indptr)
 

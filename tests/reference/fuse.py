@@ -1,4 +1,4 @@
-"""Fusion spelled out for one query at a time: normalisation in plain Python, and the optimistic bound by its definition."""
+"""Fusion spelled out for one query at a time: normalization in plain Python, and the optimistic bound by its definition."""
 
 import math
 from decimal import ROUND_HALF_UP, Decimal
@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 
-def normalised(scores, how, missing, k=60):
+def normalized(scores, how, missing, k=60):
     """One system's scores of one query, None where a document was not retrieved, made comparable."""
     found = [s for s in scores if s is not None]
     if not found:

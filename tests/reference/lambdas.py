@@ -13,7 +13,7 @@ def link(name, lead, margin):
     return max(0.0, margin - lead), float(lead < margin), max(0.0, margin - lead) ** 2 / 2
 
 
-def pulls(y, s, deltas, name="logistic", margin=1.0, neighbours=None, truncation=None, near=None, ranked_by=None):
+def pulls(y, s, deltas, name="logistic", margin=1.0, neighbors=None, truncation=None, near=None, ranked_by=None):
     """(the better document, the worse, force, curvature, cost) of each pair of one query; ``deltas(ranked grades)`` are the changes by
     exchanges of ranks.
 
@@ -23,7 +23,7 @@ def pulls(y, s, deltas, name="logistic", margin=1.0, neighbours=None, truncation
     order = np.lexsort((np.arange(n), y, -(s if ranked_by is None else ranked_by)))
     change = deltas(y[order])
     for i in range(n if truncation is None else min(n, truncation)):
-        for j in range(i + 1, n if neighbours is None else min(n, i + 1 + neighbours)):
+        for j in range(i + 1, n if neighbors is None else min(n, i + 1 + neighbors)):
             if change[i, j] == 0:
                 continue
             better, worse = (order[i], order[j]) if change[i, j] < 0 else (order[j], order[i])
@@ -43,7 +43,7 @@ def lambdas(y, *rule, **limits):
     return force, curvature, cost
 
 
-def normaliser(sizes):
+def normalizer(sizes):
     """What LightGBM multiplies the forces of a query by; ``sizes`` are those of its pairs, each of which pushes two documents."""
     total = sum(2 * size for size in sizes)
     return np.log2(1 + total) / total if total > 0 else 1.0

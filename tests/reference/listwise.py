@@ -41,9 +41,9 @@ def rank_cosine(objective, y, s):
     target = (2 ** np.maximum(y, 0) - 1) if objective.consistent else y
     if len(set(target)) == 1:
         return 0.0
-    centred, scores = target - target.mean(), s - s.mean()
-    length = ideal_dcg(target) if objective.consistent else np.linalg.norm(centred)
-    cosine = centred @ scores / (length * np.linalg.norm(scores)) if np.ptp(s) > 0 else 0.0
+    centered, scores = target - target.mean(), s - s.mean()
+    length = ideal_dcg(target) if objective.consistent else np.linalg.norm(centered)
+    cosine = centered @ scores / (length * np.linalg.norm(scores)) if np.ptp(s) > 0 else 0.0
     return (cosine - 1) / 2
 
 
@@ -52,7 +52,7 @@ def smooth_measure(objective, y, s):
     if len(y) == 1 or is_empty(measure, y) or (measure.short_is_zero and len(y) < measure.cutoff):
         return 0.0
     discounts = measure.discounts(len(y)) * (np.arange(len(y)) < measure.cutoff)
-    norm = {"one": 1.0, "length": min(measure.cutoff, len(y)), "total": u.sum(), "ideal": np.sort(u)[::-1] @ discounts}[measure.normaliser]
+    norm = {"one": 1.0, "length": min(measure.cutoff, len(y)), "total": u.sum(), "ideal": np.sort(u)[::-1] @ discounts}[measure.normalizer]
     with np.errstate(over="ignore"):
         weight = np.exp(-((s[:, None] - np.sort(s)[None, ::-1]) ** 2) / objective.sigma)
     return u @ (weight / weight.sum(axis=0)) @ discounts / norm

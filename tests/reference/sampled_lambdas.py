@@ -8,7 +8,7 @@ MASK = 2**64 - 1
 
 
 def mixed(z):
-    """SplitMix64's finaliser, in whole numbers without limit."""
+    """SplitMix64's finalizer, in whole numbers without limit."""
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
     return z ^ (z >> 31)

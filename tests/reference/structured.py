@@ -75,7 +75,7 @@ def assignment_costs(structured, y, longest):
     """What a positional measure loses by each document (rows) at each rank."""
     measure, u = structured.measure, structured.measure.usefulness(y)
     d = np.where(np.arange(len(y)) < measure.cutoff, measure.discounts(len(y)), 0.0)
-    norm = {"one": 1.0, "length": min(measure.cutoff, len(y)), "total": u.sum(), "ideal": np.sort(u)[::-1] @ d}[measure.normaliser]
+    norm = {"one": 1.0, "length": min(measure.cutoff, len(y)), "total": u.sum(), "ideal": np.sort(u)[::-1] @ d}[measure.normalizer]
     return np.outer(u, d) / norm, shape(structured, len(y), longest)
 
 

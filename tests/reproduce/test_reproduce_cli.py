@@ -67,7 +67,7 @@ SHOWN = {
     "Burges, Ragno & Le 2006": ["Figure 1", "Figure 2, left", "Figure 2, right", "Figure 3"],
     "Yue & Burges 2007, report": [*(f"Figure {i}" for i in range(1, 6)), "Table 1"],
     "Yue & Burges 2007, workshop": ["Figure 1", "Figure 2", "Figure 3", "Table 1"],
-    "Chapelle, Le & Smola 2007": ["Figure 1", "Figure 2, left", "Figure 2, centre", "Figure 2, right"],
+    "Chapelle, Le & Smola 2007": ["Figure 1", "Figure 2, left", "Figure 2, center", "Figure 2, right"],
     "Joachims, Swaminathan & Schnabel 2017": ["Figure 1"],
     "Tan, Xia, Guo & Wang 2013": ["Figure 1", "Figure 2", *(f"Table {i}" for i in range(1, 14))],
 }

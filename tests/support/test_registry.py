@@ -153,7 +153,7 @@ def test_a_measure_cannot_take_the_name_of_another(install):
 
 
 def test_what_is_not_there_is_told_with_what_is():
-    registry = Registry("colour", {"red": 1, "green": "exactrank.errors:DataError"})
+    registry = Registry("color", {"red": 1, "green": "exactrank.errors:DataError"})
     assert registry["green"] is er.errors.DataError
-    with pytest.raises(er.errors.DataError, match=r"there is no colour 'gren' \(did you mean green\?\); there are red, green"):
+    with pytest.raises(er.errors.DataError, match=r"there is no color 'gren' \(did you mean green\?\); there are red, green"):
         registry["gren"]

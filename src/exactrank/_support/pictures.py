@@ -1,6 +1,6 @@
 """What all pictures share: one look, the kinds of file, matplotlib, which is optional, and step functions of more steps than pixels.
 
-Colours are those of the report of a comparison (Okabe & Ito 2008), which the colour-blind can tell apart.
+Colors are those of the report of a comparison (Okabe & Ito 2008), which the color-blind can tell apart.
 """
 
 import base64
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".svg", ".pdf")
 CAPTION = 30  #: characters of a name
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 INK, QUIET = "#1c2024", "#5b646e"
 SIZE = (8.0, 4.5)  #: inches, unless a picture says otherwise
 
@@ -104,7 +104,7 @@ def look() -> Any:
     style |= dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), INK)
     style |= dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), QUIET)
     style |= dict.fromkeys(("axes.titlesize", "figure.titlesize", "figure.labelsize"), "medium")
-    style |= {"legend.frameon": False, "legend.fontsize": "small", "lines.linewidth": 1.4, "axes.prop_cycle": cycler(color=COLOURS)}
+    style |= {"legend.frameon": False, "legend.fontsize": "small", "lines.linewidth": 1.4, "axes.prop_cycle": cycler(color=COLORS)}
     return mpl.rc_context(style)
 
 
@@ -169,7 +169,7 @@ def outline(points: Floats, values: Floats, columns: Floats) -> tuple[Floats, Fl
     return np.append(edges[starts], high), np.minimum.reduceat(inside, starts), np.maximum.reduceat(inside, starts)
 
 
-def draw_steps(axes: "Axes", points: Floats, values: Floats, columns: Floats, *, color: str = COLOURS[0], **style: Any) -> None:
+def draw_steps(axes: "Axes", points: Floats, values: Floats, columns: Floats, *, color: str = COLORS[0], **style: Any) -> None:
     """A step function between the ends of ``columns``; where it has more steps than there are columns, what each column holds."""
     edges, least, most = outline(points, values, columns)
     if least is not most:

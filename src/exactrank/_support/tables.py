@@ -144,7 +144,7 @@ class Table:
         note = "".join(f"<p><small>{html.escape(text)}</small></p>" for text in self.note.splitlines())
         return f"<div>{title}<table><thead>{head}</thead>\n<tbody>{body}</tbody></table>{note}</div>"
 
-    def text(self, width: int = 120, colour: bool = False) -> str:
+    def text(self, width: int = 120, color: bool = False) -> str:
         """As a terminal of this width shows it; it grows wider if cells would be cut."""
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
@@ -167,7 +167,7 @@ class Table:
             drawn.add_row(*cells)
         file = io.StringIO()
         needed = Console(width=1000).measure(drawn).maximum
-        console = Console(file=file, width=max(width, needed), force_terminal=colour, no_color=not colour, force_jupyter=False)
+        console = Console(file=file, width=max(width, needed), force_terminal=color, no_color=not color, force_jupyter=False)
         console.print(Text(self.title, "bold italic"), drawn, sep="\n")
         note = [wrapped for line in self.note.splitlines() for wrapped in textwrap.wrap(line, width)]
         return "\n".join([line.rstrip() for line in file.getvalue().splitlines()] + note) + "\n"

@@ -234,14 +234,14 @@ def demo(
 def _show(found: "Comparison", report: Path | None, as_json: bool) -> None:
     """The tables, and where the rest is; on stderr a line for each method that failed, and one if not all is finished."""
     from exactrank._support.error_text import clipped
-    from exactrank.cli.terminal import width_and_colour
+    from exactrank.cli.terminal import width_and_color
     from exactrank.compare.standings import efforts
 
     if as_json:
         print_json(found.to_json())
     else:
-        width, colour = width_and_colour()
-        write(found.to_text(width, colour=colour))
+        width, color = width_and_color()
+        write(found.to_text(width, color=color))
         if report is not None:
             say(f"{report / 'report.html'}: the report; tables, models and all numbers are beside it")
     for data in found.datasets:

@@ -242,7 +242,7 @@ def _print_evaluation(result: "Evaluation", per_query: bool, unjudged: int) -> N
 
 def _show_comparison(found: "Comparison", per_query: bool, as_json: bool) -> None:
     """Several rankings: one row for each, one column per measure, and the letters of those it is significantly better than."""
-    from exactrank.cli.terminal import PlainTable, show, width_and_colour
+    from exactrank.cli.terminal import PlainTable, show, width_and_color
     from exactrank.compare.results import to_record
     from exactrank.compare.standings import pairs, standings
 
@@ -263,8 +263,8 @@ def _show_comparison(found: "Comparison", per_query: bool, as_json: bool) -> Non
         for q, *values in zip(fold.test_qid, *(fit.test[name] for fit in found.fits), strict=True):
             rows.row(q, *map(_shown, values))
         show(rows)
-    width, colour = width_and_colour()
-    write(found.to_text(width, colour=colour))
+    width, color = width_and_color()
+    write(found.to_text(width, color=color))
     show(*(f"{name} is {definition}" for name, definition in found.measures.items()))
 
 

@@ -77,7 +77,7 @@ def fuse(
     ] = "nDCG@10",
     engine: Engine = None,
     depth: Depth = None,
-    normalise: Normalise = None,
+    normalize: Normalise = None,
     absent: Absent = None,
     allow_negative: Annotated[bool, typer.Option("--allow-negative", help="Weights may be negative.")] = False,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation by query; 0: none.")] = 5,
@@ -116,7 +116,7 @@ def fuse(
             how = replace(reading, columns=replace(reading.columns, features=tuple(system or ())))
             judged = shards_at(data, clustered=False, how=how) or read(data, how)
         result = fused(
-            judged, systems=system, measure=measure, engine=engine, depth=depth, normalise=normalise, absent=absent,
+            judged, systems=system, measure=measure, engine=engine, depth=depth, normalize=normalize, absent=absent,
             nonnegative=not allow_negative, folds=folds, bootstrap=bootstrap, cells=cells, seed=seed, threads=threads, progress=not as_json,
         )  # fmt: skip
         if draw is not None:
@@ -189,10 +189,10 @@ def _print(result: "Fusion") -> None:
         weights.row(name, f"{weight:.4f}", _range(flat), _range(interval))
     caption = "gain: what the tuned weights have over it, held out" if result.cross_validated is not None else None
     tables = [_compared("ranking", "comparison", caption, result.comparison, result)]
-    if result.normalisations:
-        caption = f"held out; gain: what {result.normalise} has over it"
-        tables.append(_compared("normalisation", "normalisations", caption, result.normalisations, result))
-    chosen = f"with {result.normalise} " if result.normalisations else ""
+    if result.normalizations:
+        caption = f"held out; gain: what {result.normalize} has over it"
+        tables.append(_compared("normalization", "normalizations", caption, result.normalizations, result))
+    chosen = f"with {result.normalize} " if result.normalizations else ""
     verdict, known = f"{result.measure} {result.value:.4f} {chosen}is", result.certificate
     if result.optimum == "global":
         verdict += " the global optimum: all weights were swept."

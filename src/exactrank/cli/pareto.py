@@ -23,7 +23,7 @@ def pareto(
     run: Runs = None,
     system: Annotated[list[str] | None, typer.Option(help="Feature or column with a system's scores; repeatable.")] = None,
     model: Annotated[Path | None, typer.Option(help="A linear model, whose weights to trade off.")] = None,
-    normalise: Annotated[str, typer.Option(help="How the scores of systems are made comparable, as in exactrank fuse.")] = "min-max",
+    normalize: Annotated[str, typer.Option(help="How the scores of systems are made comparable, as in exactrank fuse.")] = "min-max",
     absent: Annotated[
         str, typer.Option(help="What a document gets from a system that did not retrieve it, as in exactrank fuse.")
     ] = "worst",
@@ -51,7 +51,7 @@ def pareto(
             judged = read(data, replace(reading, columns=replace(reading.columns, features=features)))
         front = traded(
             list(judged.feature_names) if run else system or load_model(Path(str(model)), judged.n_features), judged, measure,
-            normalise=normalise, absent=absent, nonnegative=not allow_negative, points=points, seed=seed, threads=threads,
+            normalize=normalize, absent=absent, nonnegative=not allow_negative, points=points, seed=seed, threads=threads,
         )  # fmt: skip
         if draw is not None:
             draw(front.figure())

@@ -43,7 +43,7 @@ class LambdaName(StrEnum):
 Lambdas = Annotated[LambdaName, typer.Option(help="How a pair's force depends on its scores, or the measure's finite differences.")]
 Weighing = Annotated[str, measure_option("Whose changes weigh the pairs, e.g. nDCG@10; none: all weigh the same.")]
 Margin = Annotated[float, typer.Option(help="Step and spring forces act until scores are so far apart; the step of finite differences.")]
-Neighbours = Annotated[int | None, typer.Option(min=1, help="Only documents at most this number of ranks apart push each other.")]
+Neighbors = Annotated[int | None, typer.Option(min=1, help="Only documents at most this number of ranks apart push each other.")]
 Truncation = Annotated[int | None, typer.Option(min=1, help="One of a pair must be among this number of first ranks.")]
 
 QUESTIONS: "Final[dict[Quantity, str]]" = {
@@ -112,7 +112,7 @@ def forces(
     lambdas: Lambdas = LambdaName.LOGISTIC,
     measure: Weighing = "nDCG",
     margin: Margin = 1.0,
-    neighbours: Neighbours = None,
+    neighbors: Neighbors = None,
     truncation: Truncation = None,
     model: Annotated[Path | None, typer.Option(help="Look around the scores of this model. [default: random scores]")] = None,
     queries: Annotated[int, typer.Option(min=1, help="Number of queries to look at.")] = 20,
@@ -129,9 +129,9 @@ def forces(
     weighing = None if measure == "none" else parse_measure(measure)
     objective: Objective
     if lambdas is not LambdaName.FINITE_DIFFERENCE:
-        objective = PairLambdas(weighing, cast("Link", lambdas.value), margin, neighbours, truncation)
-    elif weighing is None or neighbours is not None or truncation is not None:
-        raise DataError("--lambdas finite-difference has no pairs: it needs a --measure, and takes no --neighbours or --truncation")
+        objective = PairLambdas(weighing, cast("Link", lambdas.value), margin, neighbors, truncation)
+    elif weighing is None or neighbors is not None or truncation is not None:
+        raise DataError("--lambdas finite-difference has no pairs: it needs a --measure, and takes no --neighbors or --truncation")
     else:
         objective = FiniteDifference(weighing, margin)
     judged = read(data, reading)

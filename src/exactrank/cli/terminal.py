@@ -36,8 +36,8 @@ def show(*parts: PlainTable | str) -> None:
         console.print(part if isinstance(part, PlainTable) else _text(part))
 
 
-def width_and_colour() -> tuple[int, bool]:
-    """How wide stdout is, and whether it shows colours."""
+def width_and_color() -> tuple[int, bool]:
+    """How wide stdout is, and whether it shows colors."""
     console = _stdout()
     return console.width, console.is_terminal
 

@@ -75,7 +75,7 @@ def tune(
 
 def _show(found: "Tuned", measure: str, out: Path, as_json: bool) -> None:
     from exactrank._support.tables import Cell, Table
-    from exactrank.cli.terminal import width_and_colour
+    from exactrank.cli.terminal import width_and_color
 
     if as_json:
         trials = [{"settings": t.settings, "value": number(t.valid), "seconds": t.seconds, "failed": t.failed} for t in found.trials]
@@ -88,4 +88,4 @@ def _show(found: "Tuned", measure: str, out: Path, as_json: bool) -> None:
         rows.append([t.failed or float(t.valid or 0.0), f"{t.seconds:.1f}", ", ".join(settings) or "the defaults"])
     note = f"The best of {len(found.trials)} trials; {out} has the settings of the first."
     table = Table(f"{found.ranker.name}, {measure} on validation queries", ("validation", "s", "settings"), rows, note)
-    write(table.text(*width_and_colour()))
+    write(table.text(*width_and_color()))

@@ -2,7 +2,7 @@
 
 The rankers take turns, a coin deciding who begins each round, and each adds its best document that is not there yet; the document is in
 its team. A page is won by the ranker whose team got more clicks (Radlinski, Kurup & Joachims 2008). Both teams have the same expected
-ranks, so position bias favours neither, and no propensities are needed: a second opinion on an off-policy estimate.
+ranks, so position bias favors neither, and no propensities are needed: a second opinion on an off-policy estimate.
 """
 
 from collections.abc import Mapping

@@ -8,7 +8,7 @@ clicked or not (c_i), at a rank with propensity theta_i, and t_i = max(theta_i, 
     snips          y_d = (1) / r_q, r_q = the sum of (1) over the query, whose weight is multiplied by r_q      (2)
     doubly-robust  y_d = m_d + sum_i w_i (c_i - theta_i m_d) / t_i / n_d                                        (3)
 
-(1) is unbiased where nothing is clipped and every document was shown (Joachims, Swaminathan & Schnabel 2017). (2), self-normalised
+(1) is unbiased where nothing is clipped and every document was shown (Joachims, Swaminathan & Schnabel 2017). (2), self-normalized
 (Swaminathan & Joachims 2015), gives the mean discount of what is relevant: it stays the same if all propensities are multiplied by a
 number, and only such ratios can be estimated from clicks. (3) (Oosterhuis 2023) adds a model of relevance m: it is unbiased where (1) is,
 whatever the model, and where the model is right, whatever is clipped or was never shown. A document that was never shown has grade 0 in
@@ -214,8 +214,8 @@ def _with_clicks(data: RankingData, scores: PerDocument) -> tuple[RankingData, P
     query = np.repeat(np.arange(data.n_queries), data.sizes)
     total = sums_of(query, data.y)
     shares = data.y / np.where(total > 0, total, 1.0)[query]
-    normalised = replace(data, y=sealed(shares), query_weight=sealed(data.weights * total))
-    return normalised.take_queries(total > 0), scores[total[query] > 0]
+    normalized = replace(data, y=sealed(shares), query_weight=sealed(data.weights * total))
+    return normalized.take_queries(total > 0), scores[total[query] > 0]
 
 
 def _unseen(measures: Any, data: RankingData, pair: Rows, scores: PerDocument, settings: dict[str, Any]) -> dict[str, float]:

@@ -69,7 +69,7 @@ def comparable_cells(cells: Cells) -> ComparableCells:
     if not several.any():
         raise DataError(
             "every document was seen at one rank only, so the log cannot tell position from relevance;"
-            " log rankings that change (a second ranker, shuffled neighbours), or give the propensities"
+            " log rankings that change (a second ranker, shuffled neighbors), or give the propensities"
         )
     ranks = np.unique(cells.rank[live])
     unclicked = ranks[np.bincount(cells.rank, cells.clicks)[ranks] == 0]

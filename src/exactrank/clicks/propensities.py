@@ -21,7 +21,7 @@ from exactrank._support.arrays import Floats, Rows
 from exactrank._support.files import read_bounded
 from exactrank._support.numerals import number, whole_number
 from exactrank._support.numerics import power as power_of
-from exactrank._support.pictures import COLOURS, Pictured
+from exactrank._support.pictures import COLORS, Pictured
 from exactrank._support.tables import Shown, Values
 from exactrank._support.text import did_you_mean
 from exactrank.clicks.log import Clicks, checked_ranks
@@ -82,8 +82,8 @@ class Propensities(Shown, Pictured):
 
     def _draw(self, axes: "Axes", **options: Any) -> None:
         if self.low is not None and self.high is not None:
-            axes.fill_between(self.rank, self.low, self.high, color=COLOURS[0], alpha=0.2, linewidth=0, label="95% interval")
-        axes.plot(self.rank, self.value, "o-", color=COLOURS[0], markersize=4, label=f"propensity ({self.method})")
+            axes.fill_between(self.rank, self.low, self.high, color=COLORS[0], alpha=0.2, linewidth=0, label="95% interval")
+        axes.plot(self.rank, self.value, "o-", color=COLORS[0], markersize=4, label=f"propensity ({self.method})")
         if len(self.rank) <= 20:
             axes.set_xticks(self.rank)
         axes.set(xlabel="rank", ylabel="probability of being looked at", ylim=(0, 1.05))

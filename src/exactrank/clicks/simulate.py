@@ -1,7 +1,7 @@
 """Artificial clicks on graded documents, with known propensities: `er.clicks.simulate_clicks`.
 
 A few live rankers are linear models that are right in part: their weights are t + b + o / 2, with t the direction in which features go
-with the grades, b a random one that all share, and o one of each; so raw clicks favour what b favours. In each session one of them ranks
+with the grades, b a random one that all share, and o one of each; so raw clicks favor what b favors. In each session one of them ranks
 the documents of a query, its scores with ``jitter``, and the first few are shown. A document of grade y attracts with
 
     gamma = least + (most - least) y / y_max                                                                    (1)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from exactrank._support.error_text import reason_of
 from exactrank._support.files import checked_path, nothing_at, refuse_existing, whole_file
-from exactrank._support.pictures import COLOURS, INK, QUIET, Pictured, caption
+from exactrank._support.pictures import COLORS, INK, QUIET, Pictured, caption
 from exactrank._support.tables import Cell, Marked, Shown, Table, Values, by_column
 from exactrank._support.text import encoded
 from exactrank.compare.page.table import MIB
@@ -109,9 +109,9 @@ class Comparison(Results, Shown, Pictured):
         pairs = sorted(differences(self, dataset, measure, options.get("baseline")), key=lambda pair: -pair.difference)
         for row, pair in enumerate(pairs):
             clear = pair.adjusted[MARKING_TEST] < LEVEL
-            colour = QUIET if not clear else COLOURS[0] if pair.difference > 0 else COLOURS[1]
-            axes.plot(pair.interval, (row, row), color=colour)
-            axes.plot(pair.difference, row, "o" if clear else "s", color=colour, markerfacecolor=colour if clear else "white")
+            color = QUIET if not clear else COLORS[0] if pair.difference > 0 else COLORS[1]
+            axes.plot(pair.interval, (row, row), color=color)
+            axes.plot(pair.difference, row, "o" if clear else "s", color=color, markerfacecolor=color if clear else "white")
         axes.axvline(0.0, color=INK, linewidth=0.8)
         axes.set_yticks(range(len(pairs)), [caption(pair.first) for pair in pairs])
         axes.set_ylim(len(pairs) - 0.5, -0.5)
@@ -120,9 +120,9 @@ class Comparison(Results, Shown, Pictured):
         axes.set_title(f"{caption(dataset)}: {queries:,} queries; filled: p < {LEVEL:g} ({MARKING_TEST} test, Holm)")
         axes.set_xlabel(f"{measure}: difference from {caption(base)}, with its 95% interval")
 
-    def to_text(self, width: int = 120, *, colour: bool = False) -> str:
+    def to_text(self, width: int = 120, *, color: bool = False) -> str:
         """The tables as a terminal shows them."""
-        return "\n".join(table.text(width, colour) for table in _tables(self))
+        return "\n".join(table.text(width, color) for table in _tables(self))
 
     def to_markdown(self) -> str:
         """The tables for a README or an issue."""

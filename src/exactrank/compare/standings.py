@@ -18,7 +18,7 @@ from exactrank.measures.bound import means_over_queries
 from exactrank.measures.evaluate import bootstrap_intervals
 
 #: The test whose adjusted p-values make the marks of tables.
-MARKING_TEST = "randomisation"
+MARKING_TEST = "randomization"
 LEVEL = 0.05
 
 

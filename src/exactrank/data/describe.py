@@ -38,7 +38,7 @@ def describe(data: RankingData, threads: int | None = None) -> Summary:
     (2, {0.0: 2, 2.0: 1}, ('x1',), 1)
     """
     check_data(data)
-    least, most, nans, _ = _core.summarise_columns(data.X, thread_count(threads))
+    least, most, nans, _ = _core.summarize_columns(data.X, thread_count(threads))
     grades, counts = np.unique(data.y, return_counts=True)
     lowest, highest = np.minimum.reduceat(data.y, data.indptr[:-1]), np.maximum.reduceat(data.y, data.indptr[:-1])
     constant = (least >= most) & ((nans == 0) | (nans == data.n_documents))

@@ -23,7 +23,7 @@ MOST = 1 << 24  #: levels of a feature, whose codes single precision can hold
 def levels_in(texts: Iterable[str | None], name: str) -> tuple[str, ...]:
     """The different texts of a feature called ``name``, sorted.
 
-    >>> levels_in(["b", "", None, "a", "b"], "colour")
+    >>> levels_in(["b", "", None, "a", "b"], "color")
     ('a', 'b')
     """
     found = tuple(sorted({text for text in texts if text}))

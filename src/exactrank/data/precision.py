@@ -142,9 +142,9 @@ class SortedFeature:
         if len(known) == 0:
             return
         low, lower, middle, upper, high = np.quantile(known, [0, 0.25, 0.5, 0.75, 1])
-        for centre, spread in ((low / 2 + high / 2, high - low), (middle, upper - lower)):
-            step = max(math.ldexp(0.25, math.frexp(spread)[1] - 1) if spread > 0 else 0.0, float(np.spacing(abs(centre))))
-            offset = float(np.round(centre / step) * step)
+        for center, spread in ((low / 2 + high / 2, high - low), (middle, upper - lower)):
+            step = max(math.ldexp(0.25, math.frexp(spread)[1] - 1) if spread > 0 else 0.0, float(np.spacing(abs(center))))
+            offset = float(np.round(center / step) * step)
             distance = np.abs(known - offset)
             if NEARER * np.median(distance) <= np.median(np.abs(known)) and distance.max() < LARGEST:
                 yield offset

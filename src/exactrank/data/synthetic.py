@@ -4,7 +4,7 @@ Documents are Gaussian vectors; a random polynomial of degree three, shared by a
 
     f(x) = sum_i a_i x_i + sum_{i>=j} b_ij x_i x_j + sum_{i>=j>=k} c_ijk x_i x_j x_k                            (1)
 
-The coefficients are Gaussian, scaled so that each degree has the same influence. f is standardised, noise is added, and the
+The coefficients are Gaussian, scaled so that each degree has the same influence. f is standardized, noise is added, and the
 result is cut into grades so that each grade is 0.4 times as common as the one below it, about as in web search. The cuts
 come from a separate sample, so data of any size can be streamed, and query q is the same whatever the size.
 """
@@ -80,7 +80,7 @@ class CubicPolynomial:
     def _coefficients(self) -> PerDocument:
         """In the order of `src/native/cubic.hpp`: for each i: a_i, then for each j <= i: b_ij, then c_ijk for k <= j.
 
-        Degree three has degree-one parts (x_i^3 and so on), so the standardisation is done on a sample.
+        Degree three has degree-one parts (x_i^3 and so on), so the standardization is done on a sample.
         """
         rng = np.random.default_rng([self.seed, 0])
         d = self.features

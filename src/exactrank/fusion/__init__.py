@@ -1,1 +1,1 @@
-"""The weights of a hybrid search (`fuse`): normalisation, exact search, certificate, resampling."""
+"""The weights of a hybrid search (`fuse`): normalization, exact search, certificate, resampling."""

@@ -51,7 +51,7 @@ class Certificate:
 def certifiable(problem: FusionProblem) -> bool:
     """Does the bound hold for this measure? Rounding to single precision (ties='docid') could reverse a certain order."""
     measure = problem.measure
-    if not isinstance(measure, Positional) or measure.normaliser == "mean_ideal" or measure.ties == "docid":
+    if not isinstance(measure, Positional) or measure.normalizer == "mean_ideal" or measure.ties == "docid":
         return False
     discounts, useful = measure.discounts(min(measure.cutoff, problem.data.longest)), measure.usefulness(problem.data.y)
     return bool(np.all(np.diff(discounts) <= 0) and np.all(discounts >= 0) and np.all(useful >= 0))
@@ -71,9 +71,9 @@ def certified(problem: FusionProblem, weights: Weights, *, tolerance: float, cel
     seen = len(queue)
     while -queue[0][0] - value > tolerance and seen < most:
         triangle = heapq.heappop(queue)[2]
-        centre = triangle.mean(axis=0)
-        if problem.value(centre, even) > value:
-            best = ascended(problem, centre, even)
+        center = triangle.mean(axis=0)
+        if problem.value(center, even) > value:
+            best = ascended(problem, center, even)
             value = problem.value(best, even)
         for half in halves(triangle):
             heapq.heappush(queue, (-bound(half), seen, half))

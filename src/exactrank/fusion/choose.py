@@ -1,9 +1,9 @@
-"""Which normalisation is best, by cross-validation, and how good each one is.
+"""Which normalization is best, by cross-validation, and how good each one is.
 
-Queries are divided into folds. The value of a normalisation is that of held-out queries: those of each fold, with weights that were tuned
+Queries are divided into folds. The value of a normalization is that of held-out queries: those of each fold, with weights that were tuned
 on the others. The best one is chosen; but the value of the best of several is optimistic. So the choice is made anew for each fold f, by
 the same rule, without the queries of f: by those of each other fold g, with weights that were tuned on neither f nor g. The queries of f
-are then ranked with a normalisation and weights that were chosen without them. That takes a tuning for each fold and each pair of folds.
+are then ranked with a normalization and weights that were chosen without them. That takes a tuning for each fold and each pair of folds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from exactrank.measures.bound import mean_over_queries
 
 @dataclass(frozen=True, eq=False)
 class NormalisationChoice:
-    """The normalisation chosen; the held-out values of each query by what was chosen without it; the value of each normalisation."""
+    """The normalization chosen; the held-out values of each query by what was chosen without it; the value of each normalization."""
 
     name: str
     held_out: PerQuery
@@ -30,7 +30,7 @@ class NormalisationChoice:
 
 
 def choose(problems: Mapping[str, FusionProblem], combine: Combine, fold: Rows, draws: Draws, seed: int) -> NormalisationChoice:
-    """The best of several normalisations, of which the first that is not beaten; measured as they are combined."""
+    """The best of several normalizations, of which the first that is not beaten; measured as they are combined."""
     names, weight = list(problems), next(iter(problems.values())).data.weights
     folds = range(int(fold.max()) + 1)
     held_out, without = np.full((len(names), len(fold)), np.nan), np.full((len(names), len(folds), len(fold)), np.nan)

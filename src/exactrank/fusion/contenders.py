@@ -26,7 +26,7 @@ from exactrank.data.extra_columns import kept_rows
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.fusion.lists import kth_largest
-from exactrank.fusion.normalise import Retrieved, SystemScores, normalised
+from exactrank.fusion.normalize import Retrieved, SystemScores, normalized
 from exactrank.fusion.problem import FusionProblem, all_weights, halves, weighted_sum
 from exactrank.measures.base import Measure
 from exactrank.measures.binary import Binary
@@ -98,12 +98,12 @@ def regraded(data: RankingData, measure: Measure) -> tuple[RankingData, Measure]
 
 
 def problem_of(
-    data: RankingData, measure: Measure, normalise: str, absent: str, nonnegative: bool = True, threads: int | None = None
+    data: RankingData, measure: Measure, normalize: str, absent: str, nonnegative: bool = True, threads: int | None = None
 ) -> FusionProblem:
     """The problem that ``data`` poses, with one feature per system, without the documents that cannot matter."""
 
     def contending(rows: slice, indptr: Boundaries) -> tuple[Rows, SystemScores, Retrieved]:
-        values, ranked = normalised(data.X[rows], indptr, normalise, absent, data.offset)
+        values, ranked = normalized(data.X[rows], indptr, normalize, absent, data.offset)
         kept = _contenders(measure, nonnegative, values, ranked, data.y[rows], indptr)
         return kept + rows.start, values[:, kept], ranked[kept]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactrank._support.arrays import Floats, Rows
 from exactrank._support.files import whole_file
-from exactrank._support.pictures import COLOURS, INK, Pictured
+from exactrank._support.pictures import COLORS, INK, Pictured
 from exactrank._support.tables import Shown, Table, Values, small_table
 from exactrank.errors import DataError, SettingError
 from exactrank.learning.objectives.step_function import SAME_VALUE
@@ -119,12 +119,12 @@ class ParetoFront(Shown, Pictured):
         first, second = self.measures
         x, y = self.values.T
         # Between two points nothing is better than their common corner.
-        axes.step(x, y, where="post", color=COLOURS[0], linewidth=1.2, alpha=0.6)
-        axes.plot(x, y, "o", color=COLOURS[0], markersize=3, label=f"front: {len(self):,} points")
+        axes.step(x, y, where="post", color=COLORS[0], linewidth=1.2, alpha=0.6)
+        axes.plot(x, y, "o", color=COLORS[0], markersize=3, label=f"front: {len(self):,} points")
         if self.start is not None:
             axes.plot(*self.start, "D", color=INK, markersize=9, label="the model as given")
         for name, number, at in ((first, 0, "s"), (second, -1, "^")):
             label = f"largest {name}: {self.values[number, 0]:.4g} and {self.values[number, 1]:.4g}"
-            axes.plot(x[number], y[number], at, color=COLOURS[1], label=label)
+            axes.plot(x[number], y[number], at, color=COLORS[1], label=label)
         axes.set(xlabel=f"{first}, mean over queries", ylabel=f"{second}, mean over queries")
         axes.legend()

@@ -2,7 +2,7 @@
 
 A hybrid search ranks documents by a weighted sum of the scores of BM25, a dense retriever, a reranker ...,
 
-    s = sum_j w_j x_j,   x_j the scores of system j, made comparable (`normalise.py`).                   (1)
+    s = sum_j w_j x_j,   x_j the scores of system j, made comparable (`normalize.py`).                   (1)
 
 Between two sets of weights the measure is a step function that is known exactly, so for two systems one sweep over all weights
 finds the global optimum, with proof; for more systems see `search.py` and `certificate.py`. A grid of
@@ -27,7 +27,7 @@ from exactrank.fusion.contenders import check_relevance, check_systems, problem_
 from exactrank.fusion.engines import ENGINES
 from exactrank.fusion.engines.base import DEPTH, SearchEngine
 from exactrank.fusion.fusion import Fusion
-from exactrank.fusion.normalise import ABSENT, cut, parse_normalisation, takes_constant
+from exactrank.fusion.normalize import ABSENT, cut, parse_normalization, takes_constant
 from exactrank.fusion.problem import FusionProblem, QuerySteps, Sweep, Weights, all_weights, best_weights, weighted_sum
 from exactrank.fusion.resample import Pair, bootstrapped, compared
 from exactrank.fusion.search import ascended, best_of, flat_range, tuned
@@ -38,7 +38,7 @@ from exactrank.measures.bound import mean_over_queries
 from exactrank.measures.evaluate import MOST_RESAMPLES
 from exactrank.measures.goal import Goal, parse_goal, unreached
 
-CONSTANTS = (60, 10, 1)  #: of reciprocal ranks, where all normalisations are tried
+CONSTANTS = (60, 10, 1)  #: of reciprocal ranks, where all normalizations are tried
 #: All that differ by more than rounding.
 EACH = ("min-max", "z-score", "l2", "none", "rank", "reciprocal-rank", "opensearch-min-max", "opensearch-z-score", "vespa-linear")
 DECIMALS = range(2, 10)  #: of weights in a configuration
@@ -51,7 +51,7 @@ def fuse(
     measure: str | Measure = "nDCG@10",
     engine: str | None = None,
     depth: int | None = None,
-    normalise: str | None = None,
+    normalize: str | None = None,
     absent: str | None = None,
     nonnegative: bool = True,
     folds: int = 5,
@@ -69,7 +69,7 @@ def fuse(
     `Fusion.configuration` writes: elasticsearch, elasticsearch-rrf, opensearch, opensearch-rrf, vespa, qdrant or weaviate. ``depth`` is
     the maximum number of documents of each system's list (default: all; 100 for an engine).
 
-    ``normalise`` makes scores comparable (default: min-max, or the engine's first): none, min-max, z-score, l2, rank,
+    ``normalize`` makes scores comparable (default: min-max, or the engine's first): none, min-max, z-score, l2, rank,
     reciprocal-rank(k=60), an engine's own, or all, to choose by cross-validation. ``absent`` says what a document gets from a
     system that did not retrieve it: worst (the default), zero, zero-score, or drop to rank only documents that all retrieved.
 
@@ -89,7 +89,7 @@ def fuse(
     """
     check_data(data, Shards)
     goal, target = parse_goal(measure), None if engine is None else ENGINES[engine]
-    tried, rule = _normalisations(target, normalise, folds), _absent(target, absent)
+    tried, rule = _normalizations(target, normalize, folds), _absent(target, absent)
     depth = DEPTH if depth is None and target else depth
     parsed = goal.measure
     _check(parsed, target, depth, nonnegative, folds, bootstrap, cells, tolerance)
@@ -100,7 +100,7 @@ def fuse(
     check_systems(chosen, folds)
     with heard(progress, "fuse", lambda advance: ProgressLine(None, advance.running[0])) as listener:
         begin = in_steps(listener, 4 if len(tried) > 1 else 3)
-        begin(f"normalising scores of {chosen.n_documents:,} documents")
+        begin(f"normalizing scores of {chosen.n_documents:,} documents")
         problems = {how: _posed(chosen, others, goal, how, rule, nonnegative, threads) for how in tried}
         check_relevance(problems[tried[0]], chosen)
 
@@ -109,7 +109,7 @@ def fuse(
         rng = np.random.default_rng([seed, 2])
         draws = np.array([drawn_counts(queries, rng) for _ in range(bootstrap)], np.float64)
         if len(tried) > 1:
-            begin(f"comparing {len(tried)} normalisations")
+            begin(f"comparing {len(tried)} normalizations")
         choice = choose(problems, combine, fold, draws, seed) if len(tried) > 1 else None
         how = choice.name if choice else tried[0]
         problem = problems[how]
@@ -128,7 +128,7 @@ def fuse(
         return Fusion(
             systems=chosen.feature_names,
             weights=tuple(weights.tolist()),
-            normalise=how,
+            normalize=how,
             absent=rule,
             measure=parsed,
             value=mean_over_queries(in_sample, weight),
@@ -141,7 +141,7 @@ def fuse(
             sweep=found.sweep,
             engine=engine,
             depth=depth,
-            normalisations=choice.worth if choice else (),
+            normalizations=choice.worth if choice else (),
             constraints=reached,
         )
 
@@ -176,19 +176,19 @@ def _chosen(data: RankingData, systems: Sequence[str], engine: SearchEngine | No
     return chosen if depth is None else replace(chosen, X=cut(chosen.X, chosen.indptr, depth))
 
 
-def _normalisations(engine: SearchEngine | None, normalise: str | None, folds: int) -> list[str]:
+def _normalizations(engine: SearchEngine | None, normalize: str | None, folds: int) -> list[str]:
     """What is tried: what is asked for, or all that the engine has."""
-    own = EACH if engine is None else tuple(engine.normalisations)
-    if normalise is None:
+    own = EACH if engine is None else tuple(engine.normalizations)
+    if normalize is None:
         return [own[0]]
-    if normalise == "all":
+    if normalize == "all":
         if folds < 3:
-            raise SettingError(f"normalise='all' chooses by cross-validation within cross-validation; give at least 3 folds, got {folds}")
+            raise SettingError(f"normalize='all' chooses by cross-validation within cross-validation; give at least 3 folds, got {folds}")
         return [each for name in own for each in ([f"{name}(k={k})" for k in CONSTANTS] if takes_constant(name) else [name])]
-    name, _ = parse_normalisation(normalise)
+    name, _ = parse_normalization(normalize)
     if engine and name not in own:
-        raise SettingError(f"{engine.name} does not compute {name}, but {', '.join(own)}; give one of them, or leave normalise out")
-    return [normalise]
+        raise SettingError(f"{engine.name} does not compute {name}, but {', '.join(own)}; give one of them, or leave normalize out")
+    return [normalize]
 
 
 def _absent(engine: SearchEngine | None, absent: str | None) -> str:

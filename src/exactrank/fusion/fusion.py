@@ -25,7 +25,7 @@ from exactrank.errors import DataError, IncompatibleError
 from exactrank.fusion.certificate import Certificate
 from exactrank.fusion.engines import ENGINES
 from exactrank.fusion.engines.base import DEPTH, Settings
-from exactrank.fusion.normalise import cut, normalised, parse_normalisation
+from exactrank.fusion.normalize import cut, normalized, parse_normalization
 from exactrank.fusion.problem import FusionProblem, Sweep, weighted_sum
 from exactrank.fusion.resample import Compared, Pair
 from exactrank.fusion.systems import Source, select_systems, systems_without_grades
@@ -45,7 +45,7 @@ class Fusion(Shown, Pictured):
 
     systems: tuple[str, ...]
     weights: tuple[float, ...]  #: one per system; their absolute values add up to 1
-    normalise: str
+    normalize: str
     absent: str
     measure: Measure
     value: float  #: of the measure, on the queries that the weights were tuned on
@@ -58,14 +58,14 @@ class Fusion(Shown, Pictured):
     sweep: Sweep | None = None  #: the measure against the weight, of two systems; not in the file
     engine: str | None = None  #: that it was tuned for
     depth: int | None = None  #: documents of each system's list that are looked at
-    normalisations: tuple[Compared, ...] = ()  #: what each that was tried is worth, held out; the gain is that of the one chosen
+    normalizations: tuple[Compared, ...] = ()  #: what each that was tried is worth, held out; the gain is that of the one chosen
     constraints: Mapping[str, float] = field(default_factory=dict)  #: that the weights keep, each with the value of its measure
 
     def predict(self, data: RankingData) -> PerDocument:
         """The fused score of each row of ``data``, in the caller's order; -inf for a document that is not ranked."""
         chosen = select_systems(data, self.systems)
         X = chosen.X if self.depth is None else cut(chosen.X, chosen.indptr, self.depth)
-        values, ranked = normalised(X, chosen.indptr, self.normalise, self.absent, chosen.offset)
+        values, ranked = normalized(X, chosen.indptr, self.normalize, self.absent, chosen.offset)
         combine = (self.engine and ENGINES[self.engine].combine) or weighted_sum
         return data.ungrouped(FusionProblem(self.measure, chosen, values, ranked, combine=combine).scores(np.array(self.weights)))
 
@@ -125,7 +125,7 @@ class Fusion(Shown, Pictured):
         if self.engine is None:
             known = ", ".join(ENGINES)
             raise IncompatibleError(f"the weights were not tuned for an engine; tune them with engine= one of {known}")
-        depth, (name, k) = self.depth or DEPTH, parse_normalisation(self.normalise)
+        depth, (name, k) = self.depth or DEPTH, parse_normalization(self.normalize)
         size = min(depth, SIZE) if self.measure.k is None else self.measure.k
         return ENGINES[self.engine].write(Settings(self.systems, self.weights, name, k, depth, size, parts or {}))
 
@@ -152,7 +152,7 @@ class Fusion(Shown, Pictured):
             "version": VERSION,
             "library": __version__,
             "weights": by_system(self.weights),
-            "normalise": self.normalise,
+            "normalize": self.normalize,
             "absent": self.absent,
             "engine": self.engine,
             "depth": self.depth,
@@ -164,7 +164,7 @@ class Fusion(Shown, Pictured):
             "optimum": self.optimum,
             "certificate": bounds,
             "comparison": [_plain(vars(row)) for row in self.comparison],
-            "normalisations": [_plain(vars(row)) for row in self.normalisations],
+            "normalizations": [_plain(vars(row)) for row in self.normalizations],
         } | ({"constraints": dict(self.constraints)} if self.constraints else {})
 
     def __repr__(self) -> str:
@@ -172,7 +172,7 @@ class Fusion(Shown, Pictured):
         weights = ", ".join(f"{clipped(printable(name), LETTERS)} {weight:.4f}" for name, weight in named)
         more = f", … and {len(self.systems) - NAMED:,} more" if len(self.systems) > NAMED else ""
         kept = "".join(f", {each} ({value:.4f})" for each, value in self.constraints.items())
-        return f"Fusion({self.measure} {self.value:.4f}{kept} with {weights}{more}; {self.normalise}, {self.optimum} optimum)"
+        return f"Fusion({self.measure} {self.value:.4f}{kept} with {weights}{more}; {self.normalize}, {self.optimum} optimum)"
 
     def _columns(self) -> dict[str, Values]:
         intervals = self.bootstrap_interval or [(np.nan, np.nan)] * len(self.systems)

@@ -10,7 +10,7 @@ from exactrank.errors import DataError, ExactRankError
 from exactrank.fusion.certificate import Certificate
 from exactrank.fusion.engines import ENGINES
 from exactrank.fusion.fusion import FORMAT, VERSION, Fusion
-from exactrank.fusion.normalise import ABSENT, parse_normalisation
+from exactrank.fusion.normalize import ABSENT, parse_normalization
 from exactrank.fusion.resample import Compared, Pair
 from exactrank.measures.parse import parse_measure
 from exactrank.models.formats.content import Reader
@@ -28,24 +28,24 @@ def read_fusion(record: Mapping[str, Any], where: str) -> Fusion:
     file = _File(record, where)
     weights = file.weights()
     systems = tuple(weights)
-    normalise, measure = file.text("normalise"), file.text("measure")
+    normalize, measure = file.text("normalize"), file.text("measure")
     engine = None if record.get("engine") is None else file.one_of("engine", tuple(ENGINES))
     depth, cross_validated, bounds = record.get("depth"), record.get("cross_validated"), record.get("certificate")
     if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 1):
         raise file.damaged("depth")
     try:
-        name, _ = parse_normalisation(normalise)
+        name, _ = parse_normalization(normalize)
         parsed = parse_measure(measure)
     except ExactRankError as error:
         raise DataError(f"{where}: {error}") from None
-    if engine and name not in ENGINES[engine].normalisations:
-        raise file.damaged("normalise")
+    if engine and name not in ENGINES[engine].normalizations:
+        raise file.damaged("normalize")
     if engine and not ENGINES[engine].signed and min(weights.values()) < 0:
         raise file.damaged("weights")
     return Fusion(
         systems=systems,
         weights=tuple(weights.values()),
-        normalise=normalise,
+        normalize=normalize,
         absent=file.one_of("absent", ABSENT),
         measure=parsed,
         value=file.number("value", record.get("value")),
@@ -57,7 +57,7 @@ def read_fusion(record: Mapping[str, Any], where: str) -> Fusion:
         comparison=file.compared("comparison"),
         engine=engine,
         depth=depth,
-        normalisations=file.compared("normalisations"),
+        normalizations=file.compared("normalizations"),
         constraints=file.constraints(),
     )
 

@@ -6,7 +6,7 @@ that occur there are known,
     { (f(alpha), g(alpha)) },    one pair per interval between the breakpoints of both                          (1)
 
 and the front of these is exact. Two systems have only one line, or the four sides of a square where weights may be negative: the
-front is complete. Beyond that lines are searched: from the best weights for f alone, f is maximised by exact steps, one weight at a time,
+front is complete. Beyond that lines are searched: from the best weights for f alone, f is maximized by exact steps, one weight at a time,
 
     subject to g >= c,    for rising c up to the best g that was found                                          (2)
 
@@ -77,7 +77,7 @@ def pareto(
     data: RankingData,
     measures: Sequence[str | Measure],
     *,
-    normalise: str = "min-max",
+    normalize: str = "min-max",
     absent: str = "worst",
     nonnegative: bool = True,
     points: int = 10,
@@ -87,7 +87,7 @@ def pareto(
     """The Pareto front of two measures over the weights of systems or of a linear model.
 
     ``model`` is a linear model (what [`er.load`][exactrank.load] returns, or a ranker after ``fit``), or names the features of ``data``
-    that are systems to fuse; ``normalise``, ``absent`` and ``nonnegative`` are as in [`er.fuse`][exactrank.fuse], and for systems
+    that are systems to fuse; ``normalize``, ``absent`` and ``nonnegative`` are as in [`er.fuse`][exactrank.fuse], and for systems
     alone. For two systems the front is complete. For more weights it is the front of all lines that were searched, (2), for ``points``
     levels of the second measure.
 
@@ -102,7 +102,7 @@ def pareto(
     first, second = named.values()
     if isinstance(model, str) or (isinstance(model, Sequence) and all(isinstance(name, str) for name in model)):
         systems = [model] if isinstance(model, str) else list(model)
-        fused = _Systems.of(data, systems, (first, second), normalise, absent, nonnegative, seed, threads)
+        fused = _Systems.of(data, systems, (first, second), normalize, absent, nonnegative, seed, threads)
         found = _Archive(len(systems))
         if len(systems) == 2:
             for start, end in all_weights(2, nonnegative):
@@ -233,7 +233,7 @@ class _Systems:
         data: RankingData,
         systems: Sequence[str],
         measures: tuple[Measure, Measure],
-        normalise: str,
+        normalize: str,
         absent: str,
         nonnegative: bool,
         seed: int,
@@ -245,7 +245,7 @@ class _Systems:
             graded, plain = regraded(data, measure)
             chosen = select_systems(graded, systems)
             check_systems(chosen, 0)
-            problems.append(problem_of(chosen, plain, normalise, absent, nonnegative, threads))
+            problems.append(problem_of(chosen, plain, normalize, absent, nonnegative, threads))
         return cls((problems[0], problems[1]), seed)
 
     @property

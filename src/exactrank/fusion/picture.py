@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactrank._support.pictures import COLOURS, INK, QUIET, caption, draw_steps
+from exactrank._support.pictures import COLORS, INK, QUIET, caption, draw_steps
 from exactrank.fusion.problem import Sweep
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from exactrank.fusion.fusion import Fusion
 
-BEST = COLOURS[1]
+BEST = COLORS[1]
 COLUMNS = 1500  #: a picture has about this many pixels across
 
 

@@ -33,7 +33,7 @@ from exactrank._support import numerics
 from exactrank._support.arrays import PerDocument, PerQuery, Rows
 from exactrank._support.threads import Pool, thread_count
 from exactrank.data.ranking_data import RankingData
-from exactrank.fusion.normalise import Retrieved, SystemScores
+from exactrank.fusion.normalize import Retrieved, SystemScores
 from exactrank.learning.objectives.constrained import constrained
 from exactrank.learning.objectives.line_search import check_pairs
 from exactrank.learning.objectives.profile import profile, ray_of
@@ -211,7 +211,7 @@ class QuerySteps(Segment):
         return Sweep(self.start, self.end, constrained(steps, others) if others else steps)
 
     def best(self, query_weight: PerQuery) -> Interval:
-        """Where (4) is largest, the widest of such places; neighbours of the same value count as one."""
+        """Where (4) is largest, the widest of such places; neighbors of the same value count as one."""
         if self.limits:
             return self.sweep(query_weight).best
         share, here = self._shares(query_weight)

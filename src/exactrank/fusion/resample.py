@@ -29,7 +29,7 @@ from exactrank._support.arrays import Boundaries, PerQuery
 from exactrank._support.numerics import matmul
 from exactrank.data.ranking_data import RankingData
 from exactrank.fusion.contenders import by_blocks
-from exactrank.fusion.normalise import normalised
+from exactrank.fusion.normalize import normalized
 from exactrank.fusion.problem import FusionProblem, QuerySteps, Weights, best_weights
 from exactrank.fusion.search import coordinate
 from exactrank.measures.bound import mean_over_queries
@@ -109,7 +109,7 @@ def baseline_values(data: RankingData, problem: FusionProblem) -> Mapping[str, P
             feature_names=data.feature_names,
             docid=None if docid is None else docid.take(np.arange(rows.start, rows.stop)),
         )
-        ranks = FusionProblem(problem.measure, block, *normalised(block.X, indptr, "reciprocal-rank", "zero"), threads=1)
+        ranks = FusionProblem(problem.measure, block, *normalized(block.X, indptr, "reciprocal-rank", "zero"), threads=1)
         alone = block.X.T.astype(np.float64, order="C")
         alone[np.isnan(alone)] = -np.inf
         return np.stack([*map(ranks.bound.values, alone), ranks.per_query(np.ones(problem.systems))])  # (2)

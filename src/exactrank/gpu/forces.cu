@@ -79,8 +79,8 @@ __device__ double sum_of_eight(const double* v, int stride) {
 // and then the sum of its own row, which is made of eight sums. `order` is the ranking; `useful` is by document and `share` by position; rows are
 // limited to `most_rows`. `placed` and `row_sums` are room.
 extern "C" __global__ void lambda_forces(const double* score, const double* useful, const double* share, const index_t* order, const index_t* indptr,
-                                         const double* weight, const double* document_weight, int unit, int most_rows, int neighbours, int link, double margin,
-                                         double near, int normalise, Position* placed, double* row_sums, double* slope, double* curvature) {
+                                         const double* weight, const double* document_weight, int unit, int most_rows, int neighbors, int link, double margin,
+                                         double near, int normalize, Position* placed, double* row_sums, double* slope, double* curvature) {
     const Query query = query_at(indptr, blockIdx.x);
     const int n = query.n, rows = least(n - 1, most_rows), rows_at_once = blockDim.x < 8 ? 1 : blockDim.x / 8;
     const double query_weight = weight[query.number];
@@ -102,7 +102,7 @@ extern "C" __global__ void lambda_forces(const double* score, const double* usef
     __syncthreads();
     for (int first = 0; first < rows; first += rows_at_once) {
         for (int e = threadIdx.x; e < 8 * rows_at_once; e += blockDim.x) {
-            const int i = first + e / 8, last = neighbours < n - i ? i + 1 + neighbours : n;
+            const int i = first + e / 8, last = neighbors < n - i ? i + 1 + neighbors : n;
             double force = 0, bend = 0, sizes = 0;
             if (i < rows) {
                 const Position upper = placed[i];
@@ -120,15 +120,15 @@ extern "C" __global__ void lambda_forces(const double* score, const double* usef
             row_sums[2 * (first + r)] = sum_of_eight(lanes + 24 * r, 3);
             row_sums[2 * (first + r) + 1] = sum_of_eight(lanes + 24 * r + 1, 3);
         }
-        for (int r = 0; normalise && threadIdx.x == 0 && r < rows_at_once && first + r < rows; ++r) *size += sum_of_eight(lanes + 24 * r + 2, 3);
+        for (int r = 0; normalize && threadIdx.x == 0 && r < rows_at_once && first + r < rows; ++r) *size += sum_of_eight(lanes + 24 * r + 2, 3);
         __syncthreads();
     }
-    const bool scaled = normalise && *size > 0;
+    const bool scaled = normalize && *size > 0;
     const double factor = scaled ? portable_log2(1 + 2 * *size) / (2 * *size) : 1.0;
     for (int p = threadIdx.x; p < n; p += blockDim.x) {
         const Position lower = placed[p];
         double force = 0, bend = 0;
-        for (int i = p > neighbours ? p - neighbours : 0; i < least(p, rows); ++i) {
+        for (int i = p > neighbors ? p - neighbors : 0; i < least(p, rows); ++i) {
             const PairPull pull = pull_of(rule, placed[i], lower);
             force -= pull.force;
             bend += pull.bend;
@@ -141,22 +141,22 @@ extern "C" __global__ void lambda_forces(const double* score, const double* usef
     }
 }
 
-// What is left of grades less a centre after scores (squared_error.hpp), and where `parts` is given its mean by query is left out.
-extern "C" __global__ void mean_residuals(const double* score, const double* grades, double centre, const double* parts, const index_t* indptr, int queries,
+// What is left of grades less a center after scores (squared_error.hpp), and where `parts` is given its mean by query is left out.
+extern "C" __global__ void mean_residuals(const double* score, const double* grades, double center, const double* parts, const index_t* indptr, int queries,
                                           double* means) {
     const index_t q = thread_number();
     if (q >= queries) return;
     double mean = 0;
-    for (index_t d = indptr[q]; d < indptr[q + 1]; ++d) mean += (grades[d] - centre - score[d]) / parts[d];
+    for (index_t d = indptr[q]; d < indptr[q + 1]; ++d) mean += (grades[d] - center - score[d]) / parts[d];
     means[q] = mean;
 }
 
-extern "C" __global__ void residuals(const double* score, const double* grades, double centre, const double* means, const int* query_of_document,
+extern "C" __global__ void residuals(const double* score, const double* grades, double center, const double* means, const int* query_of_document,
                                      const double* weight, const double* document_weight, index_t documents, double* slope, double* curvature) {
     const index_t d = thread_number();
     if (d >= documents) return;
     const int q = query_of_document[d];
-    const double left = grades[d] - centre - score[d] - (means ? means[q] : 0.0), more = document_weight ? document_weight[d] : 1.0;
+    const double left = grades[d] - center - score[d] - (means ? means[q] : 0.0), more = document_weight ? document_weight[d] : 1.0;
     slope[d] = left * weight[q] * more;
     curvature[d] = 1.0 * weight[q] * more;
 }

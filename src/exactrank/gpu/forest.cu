@@ -220,7 +220,7 @@ extern "C" __global__ void tile_sums(const Bins* matrix, index_t rows, const Run
     }
     __syncthreads();
     word_t* const out = histograms + 2 * cells * w;
-    for (int e = threadIdx.x; e < bins * 16; e += blockDim.x) {  // eight neighbouring cells of a feature at a time
+    for (int e = threadIdx.x; e < bins * 16; e += blockDim.x) {  // eight neighboring cells of a feature at a time
         const int bin = (e >> 7) * 8 + (e & 7), slot = e >> 3 & 15, place = places[2 * (16 * t + slot)];
         if (place < 0 || bin >= places[2 * (16 * t + slot) + 1]) continue;
         const unsigned* const at = sums + bin * 32 + slot;

@@ -66,7 +66,7 @@ __device__ void add_partners(const Rule& rule, const Placed* list, const Placed&
 struct Pairs {
     const Placed* placed;
     const index_t* indptr;
-    int queries, rows, neighbours, link, unit;
+    int queries, rows, neighbors, link, unit;
     Rule rule;
 };
 
@@ -83,16 +83,16 @@ __device__ void add_some(const Pairs& pairs, const Placed* list, const Placed& o
 
 constexpr int parts = 8;  // into which the partners of a top document are divided
 
-__device__ int last_partner(const Pairs& pairs, int n, int p) { return pairs.neighbours < n - p ? p + 1 + pairs.neighbours : n; }
+__device__ int last_partner(const Pairs& pairs, int n, int p) { return pairs.neighbors < n - p ? p + 1 + pairs.neighbors : n; }
 
 // What the documents below do to those of the first rows, in parts: where few rows count, a thread for each would leave most idle.
-extern "C" __global__ void top_forces(const Placed* placed, const index_t* indptr, int queries, int unit, int rows, int neighbours, int link, double margin,
+extern "C" __global__ void top_forces(const Placed* placed, const index_t* indptr, int queries, int unit, int rows, int neighbors, int link, double margin,
                                       double near, double* part_forces, double* part_sizes) {
     const index_t thread = thread_number();
     if (thread >= (index_t)queries * rows * parts) return;
     const int q = (int)(thread / (rows * parts)), p = (int)(thread / parts % rows), part = (int)(thread % parts);
     const Query query = query_at(indptr, q);
-    const Pairs pairs = {placed, indptr, queries, rows, neighbours, link, unit, {(real)margin, (real)near}};
+    const Pairs pairs = {placed, indptr, queries, rows, neighbors, link, unit, {(real)margin, (real)near}};
     Sums sums = {0, 0, 0};
     if (p < query.n) {
         const Placed* list = placed + query.begin;
@@ -102,19 +102,19 @@ extern "C" __global__ void top_forces(const Placed* placed, const index_t* indpt
     part_sizes[thread] = sums.size;
 }
 
-// Forces between pairs of which the upper is among the first `rows`, and at most `neighbours` apart; with the parts of `top_forces`, or null.
+// Forces between pairs of which the upper is among the first `rows`, and at most `neighbors` apart; with the parts of `top_forces`, or null.
 extern "C" __global__ void pair_forces(const Placed* placed, const index_t* order, const index_t* indptr, int queries, index_t documents, int unit, int rows,
-                                       int neighbours, int link, double margin, double near, const double* part_forces, const double* part_sizes,
+                                       int neighbors, int link, double margin, double near, const double* part_forces, const double* part_sizes,
                                        const double* factor, real* slope, double* size, double* costs) {
     const index_t at = thread_number();
     if (at >= documents) return;
     const Query query = query_of(indptr, queries, at);
     const Placed* list = placed + query.begin;
     const int p = (int)(at - query.begin);
-    const Pairs pairs = {placed, indptr, queries, rows, neighbours, link, unit, {(real)margin, (real)near}};
+    const Pairs pairs = {placed, indptr, queries, rows, neighbors, link, unit, {(real)margin, (real)near}};
     const Placed own = list[p];
     Sums sums = {0, 0, 0};
-    add_some<true>(pairs, list, own, p > neighbours ? p - neighbours : 0, least(p, rows), 1, false, sums);
+    add_some<true>(pairs, list, own, p > neighbors ? p - neighbors : 0, least(p, rows), 1, false, sums);
     if (p < rows && !part_forces) add_some<false>(pairs, list, own, p + 1, last_partner(pairs, query.n, p), 1, costs != 0, sums);
     for (int part = 0; p < rows && part_forces && part < parts; ++part) {
         const index_t from = ((index_t)query.number * rows + p) * parts + part;
@@ -133,12 +133,12 @@ __device__ real linked(int link, const Rule& rule, real upper, real lower, real 
 
 // The same for cascades: (u_j - u_i) P_{i-1} (c_i - B_ij - c_j Q_ij), with B and Q built up from one partner to the next.
 extern "C" __global__ void cascade_forces(const Placed* placed, const index_t* order, const index_t* indptr, int queries, index_t documents, int cutoff, int rows,
-                                          int neighbours, int link, double margin, double near, const double* factor, real* slope, double* size) {
+                                          int neighbors, int link, double margin, double near, const double* factor, real* slope, double* size) {
     const index_t at = thread_number();
     if (at >= documents) return;
     const Query query = query_of(indptr, queries, at);
     const Placed* list = placed + query.begin;
-    const int p = (int)(at - query.begin), last = neighbours < query.n - p ? p + 1 + neighbours : query.n;
+    const int p = (int)(at - query.begin), last = neighbors < query.n - p ? p + 1 + neighbors : query.n;
     const Rule rule = {(real)margin, (real)near};
     const Placed own = list[p];
     Sums sums = {0, 0, 0};
@@ -146,7 +146,7 @@ extern "C" __global__ void cascade_forces(const Placed* placed, const index_t* o
     for (int i = least(p, cutoff) - 1; i >= 0; --i) {
         const Placed above = list[i];
         const double omega = above.b * (above.a - gained - own.a * pass);
-        if (i < rows && p - i <= neighbours) sums.add(linked(link, rule, above.s, own.s, (real)((own.u - above.u) * omega)), -1);
+        if (i < rows && p - i <= neighbors) sums.add(linked(link, rule, above.s, own.s, (real)((own.u - above.u) * omega)), -1);
         gained = above.a * above.u + (1 - above.u) * gained;
         pass *= 1 - above.u;
     }

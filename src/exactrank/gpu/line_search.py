@@ -46,7 +46,7 @@ Steps = tuple[Floats, Floats]
 def serves(bound: BoundMeasure) -> bool:
     """Can its lines be searched on the GPU?"""
     measure = bound.measure
-    return isinstance(measure, Positional) and measure.normaliser != "mean_ideal" and measure.ties in ("input", "pessimistic")
+    return isinstance(measure, Positional) and measure.normalizer != "mean_ideal" and measure.ties in ("input", "pessimistic")
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ class MeasureOnGpu:
 
     measure: Measure
     lists: Lists
-    useful: Array  #: one number per document: what it is worth, for positional measures as a share of the normaliser
+    useful: Array  #: one number per document: what it is worth, for positional measures as a share of the normalizer
     discount: Array | None  #: of the ranks that count; for MeanNDCG those of each query
     empty: Array | None  #: which queries have nothing useful; None where that needs no looking at
     ties: Array | None  #: as `Lists.order` takes them
@@ -55,8 +55,8 @@ class MeasureOnGpu:
         if isinstance(measure, Positional):
             assert discount is not None
             assert empty is not None
-            lists.scale(useful, xp.where(empty, 0.0, 1 / xp.where(empty, 1.0, _normaliser(measure, lists, useful, discount))))
-            discount = _mean_discounts(lists, measure, useful, discount) if measure.normaliser == "mean_ideal" else discount
+            lists.scale(useful, xp.where(empty, 0.0, 1 / xp.where(empty, 1.0, _normalizer(measure, lists, useful, discount))))
+            discount = _mean_discounts(lists, measure, useful, discount) if measure.normalizer == "mean_ideal" else discount
         ties = lists.least_first(grades if pessimistic or measure.ties == "pessimistic" else None)
         return cls(measure, lists, useful, discount, empty, ties)
 
@@ -164,15 +164,15 @@ def _discounts(device: Device, measure: Discounted, ranks: int) -> Array:
     return device.xp.asarray(np.ascontiguousarray(measure.discounts(ranks), np.float64))
 
 
-def _normaliser(measure: Positional, lists: Lists, useful: Array, discount: Array) -> Array:
+def _normalizer(measure: Positional, lists: Lists, useful: Array, discount: Array) -> Array:
     """What the sum over ranks is divided by, one number per query; infinite where a list is too short to count."""
     xp, sizes = lists.device.xp, lists.sizes
     total: Any = xp.ones(lists.queries)
-    if measure.normaliser == "length":
+    if measure.normalizer == "length":
         total = xp.minimum(sizes, measure.cutoff).astype(np.float64)
-    elif measure.normaliser == "total":
+    elif measure.normalizer == "total":
         total = lists.sums(useful)
-    elif measure.normaliser == "ideal":
+    elif measure.normalizer == "ideal":
         one_for_all, rest = np.int32(0), (None, lists.order(useful), lists.indptr, np.int32(lists.queries), total)
         lists.by_query("discounted_sums", useful, discount, one_for_all, np.int32(measure.cutoff), *rest)
     return xp.where(sizes < measure.cutoff, np.inf, total) if measure.short_is_zero else total

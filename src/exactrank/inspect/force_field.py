@@ -142,7 +142,7 @@ def pair_jacobian(objective: Lambdas, y: PerDocument, s: PerDocument) -> Square:
         training_measure, grades = bounded(objective.measure, ranked)
         deltas = training_measure.swap_deltas(grades)
     delta = deltas[upper, lower]
-    within_window = lower - upper <= (objective.neighbours or NO_CUTOFF)
+    within_window = lower - upper <= (objective.neighbors or NO_CUTOFF)
     within_truncation = upper < (objective.truncation or NO_CUTOFF)
     lead = np.where(delta < 0, s[upper] - s[lower], s[lower] - s[upper])
     pulls = np.where((objective.link == "spring") & (lead < objective.margin), 1.0, 0.0)

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from exactrank._support.arguments import check_count
 from exactrank._support.arrays import PerDocument, Rows
 from exactrank._support.numerics import standard_normal
-from exactrank._support.pictures import COLOURS, INK, QUIET, Pictured, caption
+from exactrank._support.pictures import COLORS, INK, QUIET, Pictured, caption
 from exactrank._support.tables import Shown, Table, Values, by_column, small_table
 from exactrank._support.threads import Pool, thread_count
 from exactrank.data.ranking_data import RankingData, check_data
@@ -161,15 +161,15 @@ class Forces(Shown, Pictured):
 
     def _draw(self, axes: "Axes", **options: Any) -> None:
         answers: dict[bool | None, tuple[str, str]] = {
-            True: (COLOURS[2], "yes"),
-            False: (COLOURS[1], "no"),
+            True: (COLORS[2], "yes"),
+            False: (COLORS[1], "no"),
             None: (QUIET, "cannot be decided"),
         }
         for row, name in enumerate(STATEMENTS):
             estimates = [getattr(query, name) for query in self.per_query]
-            for answer, (colour, _) in answers.items():
+            for answer, (color, _) in answers.items():
                 sizes = [max(estimate.value, LEAST) for estimate in estimates if estimate.nil is answer]
-                axes.plot(sizes, np.full(len(sizes), row), "o", color=colour, alpha=0.5, markeredgewidth=0, clip_on=False)
+                axes.plot(sizes, np.full(len(sizes), row), "o", color=color, alpha=0.5, markeredgewidth=0, clip_on=False)
         labels = [f"{statement}: {answers[self.nil(name)][1]}" for name, statement in STATEMENTS.items()]  # type: ignore[arg-type]
         axes.axvline(NIL, color=INK, linewidth=0.8, linestyle="--", label="smaller than this counts as nothing")
         axes.set_xscale("log")

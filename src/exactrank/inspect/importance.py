@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from exactrank._support.arguments import check_count
 from exactrank._support.arrays import PerQuery
-from exactrank._support.pictures import COLOURS, INK, Pictured, caption
+from exactrank._support.pictures import COLORS, INK, Pictured, caption
 from exactrank._support.tables import ROWS, Shown, Table, Values, by_column, small_table
 from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData, check_data
@@ -136,7 +136,7 @@ class Importance(Shown, Pictured):
     def _draw(self, axes: "Axes", **options: Any) -> None:
         selection, count = self.ranked()[: options.get("features", MAX_SHOWN)], len(self.per_feature)
         places, drops = np.arange(len(selection)), [feature.drop for feature in selection]
-        axes.barh(places, drops, color=COLOURS[0])
+        axes.barh(places, drops, color=COLORS[0])
         reach = [0.0 if math.isnan(feature.error) else CLEAR * feature.error for feature in selection]
         axes.errorbar(drops, places, xerr=reach, fmt="none", ecolor=INK, elinewidth=1.0, capsize=2.0)
         axes.axvline(0.0, color=INK, linewidth=0.8)

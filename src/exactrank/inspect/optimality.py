@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactrank._support.pictures import COLOURS, INK, QUIET, Pictured, caption, draw_steps
+from exactrank._support.pictures import COLORS, INK, QUIET, Pictured, caption, draw_steps
 from exactrank._support.tables import ROWS, Shown, Table, Values, by_column, small_table
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError
@@ -291,8 +291,8 @@ def _draw_steps(axes: "Axes", f: StepFunction, result: Optimality, weight: Weigh
     axes.plot(weight.weight, result.value, "o", color=INK, label="the model")
     if weight.gain > 0 and weight.low < high and weight.high > low:
         ends = np.clip([weight.low, weight.high], low, high)
-        axes.axvspan(*ends, color=COLOURS[1], alpha=0.25)
-        axes.plot(ends.mean(), result.value + weight.gain, "^", color=COLOURS[1], label="best interval")
+        axes.axvspan(*ends, color=COLORS[1], alpha=0.25)
+        axes.plot(ends.mean(), result.value + weight.gain, "^", color=COLORS[1], label="best interval")
     axes.set_xlim(low, high)
     axes.margins(y=0.12)
     axes.set_xlabel(f"weight of {caption(weight.feature)}")

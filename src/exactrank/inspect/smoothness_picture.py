@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arrays import Floats
-from exactrank._support.pictures import COLOURS, INK, caption, draw_steps
+from exactrank._support.pictures import COLORS, INK, caption, draw_steps
 from exactrank.learning.objectives.step_function import StepFunction
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _draw_points(axes: "Axes", result: "Smoothness", queries: int) -> None:
 
 
 def _draw_steps(axes: "Axes", number: int, curve: "WeightCurve", points: Floats, values: Floats, columns: Floats) -> None:
-    draw_steps(axes, points, values, columns, color=COLOURS[number % len(COLOURS)], label=caption(curve.weight.name))
+    draw_steps(axes, points, values, columns, color=COLORS[number % len(COLORS)], label=caption(curve.weight.name))
 
 
 def _mark(axes: "Axes", value: float) -> None:

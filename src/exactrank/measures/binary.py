@@ -55,7 +55,7 @@ class Counted(Binary, Positional):
             raise MeasureError(f"{self.name} needs a cutoff; write e.g. {self.name}@10")
 
     def discounts(self, n: int) -> PerDocument:
-        return np.full(n, 1 / self.cutoff if self.normaliser == "one" else 1.0)
+        return np.full(n, 1 / self.cutoff if self.normalizer == "one" else 1.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +71,7 @@ class Precision(Counted):
         self._expect("norm", ("cutoff", "list"))
 
     @property
-    def normaliser(self) -> Literal["one", "length"]:
+    def normalizer(self) -> Literal["one", "length"]:
         return "length" if self.norm == "list" else "one"
 
 
@@ -80,7 +80,7 @@ class Recall(Counted):
     """The share of the relevant documents that are among the first ``k``."""
 
     name: ClassVar[str] = "R"
-    normaliser = "total"
+    normalizer = "total"
 
 
 @dataclass(frozen=True, repr=False)

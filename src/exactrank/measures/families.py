@@ -68,10 +68,10 @@ class Discounted(Measure):
 
 @dataclass(frozen=True, repr=False)
 class Positional(Discounted):
-    """sum_r u_r d_r / N, with N as `normaliser` says."""
+    """sum_r u_r d_r / N, with N as `normalizer` says."""
 
     @property
-    def normaliser(self) -> Literal["one", "length", "total", "ideal", "mean_ideal"]:
+    def normalizer(self) -> Literal["one", "length", "total", "ideal", "mean_ideal"]:
         """N: 1, min(k, documents), the sum of all u, or the largest value that any order has.
 
         ``mean_ideal`` is the mean of the measure over all cutoffs up to k, each as a share of its own ideal.
@@ -86,7 +86,7 @@ class Positional(Discounted):
     @property
     def is_linear(self) -> bool:
         """So it is if u is proportional to the grade and neither N, nor the order of ties, nor ``empty`` depends on grades."""
-        if self.normaliser not in ("one", "length") or self.empty != 0 or self.ties == "pessimistic":
+        if self.normalizer not in ("one", "length") or self.empty != 0 or self.ties == "pessimistic":
             return False
         grades = np.array([1.0, 0.0, 0.3, 2.5, 40.0])
         try:
@@ -97,7 +97,7 @@ class Positional(Discounted):
 
     def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
         gain, grades, discounts = self._parts(y, longest)
-        return _core.positional(gain, discounts, self.cutoff, self.normaliser, self.short_is_zero, self.empty_value), grades
+        return _core.positional(gain, discounts, self.cutoff, self.normalizer, self.short_is_zero, self.empty_value), grades
 
     def swap_deltas(self, y: npt.ArrayLike) -> Square:
         u = self.usefulness(np.asarray(y, np.float64))
@@ -105,11 +105,11 @@ class Positional(Discounted):
             return np.zeros((len(u), len(u)))
         d, cutoff = self._cut_discounts(len(u)), min(self.cutoff, len(u))
         ideal = np.cumsum(np.sort(u)[::-1] * d)
-        if self.normaliser == "mean_ideal":
+        if self.normalizer == "mean_ideal":
             inverse = np.divide(1, ideal[:cutoff], out=np.zeros(cutoff), where=ideal[:cutoff] > 0)
             d = np.pad(np.cumsum(inverse[::-1])[::-1] / cutoff, (0, len(u) - cutoff)) * d
         else:
-            d = d / {"one": 1.0, "length": cutoff, "total": u.sum(), "ideal": ideal[-1]}[self.normaliser]
+            d = d / {"one": 1.0, "length": cutoff, "total": u.sum(), "ideal": ideal[-1]}[self.normalizer]
         return np.asarray((u[None, :] - u[:, None]) * (d[:, None] - d[None, :]))
 
 

@@ -1,6 +1,6 @@
-"""What training and tuning maximise: a measure, alone or subject to constraints on others.
+"""What training and tuning maximize: a measure, alone or subject to constraints on others.
 
-    maximise f  subject to  g_i >= c_i  (or <=), each a mean over the same queries                              (1)
+    maximize f  subject to  g_i >= c_i  (or <=), each a mean over the same queries                              (1)
 
 ``nDCG@10 subject to revenue@10 >= 0.31 and P(rel=2)@5 <= 0.9``. Along a ray of scores f and all g_i are step functions, so (1) has an
 exact answer there (`exactrank.learning.objectives.constrained`).

@@ -112,7 +112,7 @@ class NDCG(DCG):
     short: Literal["pad", "zero"] = "pad"
 
     name: ClassVar[str] = "nDCG"
-    normaliser = "ideal"
+    normalizer = "ideal"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,7 +128,7 @@ class MeanNDCG(DCG):
     """nDCG averaged over all cutoffs (up to ``k``, if given), (3): the MeanNDCG of the LETOR scripts."""
 
     name: ClassVar[str] = "MeanNDCG"
-    normaliser = "mean_ideal"
+    normalizer = "mean_ideal"
 
 
 @dataclass(frozen=True, repr=False)

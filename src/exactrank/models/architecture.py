@@ -1,7 +1,7 @@
 """Scorers whose parameters are one flat vector theta: what gradient methods train.
 
 `LinearModel` and `NetworkModel` describe the form of a scorer; ``on(data)`` gives its `Architecture`, the scorers of that form as
-functions of theta. Theta is in units of standardised features,
+functions of theta. Theta is in units of standardized features,
 
     z_j = (x_j - mean_j) / scale_j                                                                              (1)
 
@@ -37,7 +37,7 @@ AT_ONCE = 8  #: vectors of parameters that share a reading of the features
 
 @dataclass(frozen=True, eq=False)
 class Architecture:
-    """Scorers of one form on features standardised by (1).
+    """Scorers of one form on features standardized by (1).
 
     Without ``hidden`` units s = w . x with theta_j = w_j scale_j. With one layer of them theta has the weights by feature, the biases,
     then the output weights.
@@ -138,13 +138,13 @@ class Architecture:
 
 @dataclass(frozen=True)
 class LinearModel:
-    """One weight per feature; without ``standardise`` theta is in units of the features as they are."""
+    """One weight per feature; without ``standardize`` theta is in units of the features as they are."""
 
-    standardise: bool = True
+    standardize: bool = True
 
     def on(self, data: Dataset) -> Architecture:
         """The linear models of the features of ``data``, which has no missing values."""
-        mean, scale = _standardised(data) if self.standardise else (np.zeros(data.n_features), np.ones(data.n_features))
+        mean, scale = _standardized(data) if self.standardize else (np.zeros(data.n_features), np.ones(data.n_features))
         return Architecture(mean, scale, data.feature_names)
 
 
@@ -160,7 +160,7 @@ class NetworkModel:
 
     def on(self, data: Dataset) -> Architecture:
         """The networks of the features of ``data``, which has no missing values."""
-        return Architecture(*_standardised(data), data.feature_names, self.hidden)
+        return Architecture(*_standardized(data), data.feature_names, self.hidden)
 
 
 def form_of(hidden: int | None) -> LinearModel | NetworkModel:
@@ -168,7 +168,7 @@ def form_of(hidden: int | None) -> LinearModel | NetworkModel:
     return LinearModel() if hidden is None else NetworkModel(hidden)
 
 
-def _standardised(data: Dataset) -> tuple[PerFeature, PerFeature]:
+def _standardized(data: Dataset) -> tuple[PerFeature, PerFeature]:
     """Mean and scale of (1): mean 0 and deviation 1 over ``data``.
 
     A constant feature is in units of its value, so that no score is lost beside a large constant.

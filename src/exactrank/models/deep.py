@@ -1,4 +1,4 @@
-"""The deep scorer: networks of several layers, or PyTorch modules of the user's own, on transformed and standardised features.
+"""The deep scorer: networks of several layers, or PyTorch modules of the user's own, on transformed and standardized features.
 
     z_j = (t(x_j) - mean_j) / scale_j,    t(x) = sign(x) log(1 + |x|)  or  x                                     (1)
     h_0 = z,    h_l = relu(norm(W_l h_(l-1) + b_l)),    s(x) = w . h_L                                          (2)
@@ -121,7 +121,7 @@ class Net:
 
     @cached_property
     def function(self) -> Callable[[Floats], Floats]:
-        """(2), or the module in its place, for a block of standardised rows."""
+        """(2), or the module in its place, for a block of standardized rows."""
         if self.of is not None:
             return _of_module(self)
         layers, output = [(weights.T.copy(), *rest) for weights, *rest in self.layers], self.output

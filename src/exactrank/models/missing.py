@@ -54,7 +54,7 @@ def fill_values(
         refuse_missing(X, names, threads)
         return None
     bounds = np.array([*range(0, len(X), ROWS_PER_BLOCK), len(X)]) if ends is None else ends
-    return mean_values(sorted_sums(X, bounds), len(X) - _core.summarise_columns(X, thread_count(threads))[2], offset)
+    return mean_values(sorted_sums(X, bounds), len(X) - _core.summarize_columns(X, thread_count(threads))[2], offset)
 
 
 def sorted_sums(X: Matrix, ends: Boundaries) -> list[PerFeature]:
@@ -74,7 +74,7 @@ def mean_values(sums: Sequence[PerFeature], count: npt.NDArray[np.int64], offset
 
 def refuse_missing(X: Matrix, names: tuple[str, ...], threads: int | None = None) -> None:
     """Raise if ``X`` has NaN, naming the columns."""
-    refuse_holes(_core.summarise_columns(X, thread_count(threads))[2], names)
+    refuse_holes(_core.summarize_columns(X, thread_count(threads))[2], names)
 
 
 def refuse_holes(counts: npt.NDArray[np.int64], names: tuple[str, ...]) -> None:
@@ -89,7 +89,7 @@ def filled(X: Matrix, fill: PerFeature | None, offset: Offset | None = None) -> 
     """``X`` with ``fill`` instead of NaN; ``X`` itself if there is none. Features are ``X`` plus ``offset``."""
     if fill is None:
         return X
-    if not np.any(_core.summarise_columns(X, thread_count(None))[2]):
+    if not np.any(_core.summarize_columns(X, thread_count(None))[2]):
         return X
     whole = room(X.shape, X)
     np.copyto(whole, X)

@@ -1,8 +1,8 @@
-"""The network scorer: one hidden layer of tanh units on standardised features (Burges, Ragno & Le 2006).
+"""The network scorer: one hidden layer of tanh units on standardized features (Burges, Ragno & Le 2006).
 
     s(x) = sum_u v_u tanh(b_u + sum_j w_uj z_j),    z_j = (x_j - mean_j) / scale_j                              (1)
 
-The standardisation is part of the model, which therefore takes raw features; x_j is the feature less ``offset[j]`` if it was
+The standardization is part of the model, which therefore takes raw features; x_j is the feature less ``offset[j]`` if it was
 kept as a difference from that. There is no constant at the end: adding the
 same number to all scores would not change a ranking.
 """
@@ -71,7 +71,7 @@ class Network(Scorer):
 
     @classmethod
     def added(cls, scorers: "Sequence[Network]", weights: Sequence[float]) -> "Network":
-        """The network of all hidden units, which reads features as the first standardises them."""
+        """The network of all hidden units, which reads features as the first standardizes them."""
         alike = [one.on_scale(scorers[0].mean, scorers[0].scale) for one in scorers]
         hidden, bias = np.concatenate([one.weights for one in alike]), np.concatenate([one.bias for one in alike])
         output = np.concatenate([weight * one.output for one, weight in zip(scorers, weights, strict=True)])
@@ -83,7 +83,7 @@ class Network(Scorer):
         return replace(self, mean=self.mean if shift is None else self.mean - shift, offset=None, feature_names=names)
 
     def on_scale(self, mean: PerFeature, scale: PerFeature) -> "Network":
-        """The same scores of features that are standardised by other means and scales."""
+        """The same scores of features that are standardized by other means and scales."""
         weights, bias = self.weights * (scale / self.scale), self.bias + matmul(self.weights, (mean - self.mean) / self.scale)
         return replace(self, weights=weights, bias=bias, mean=mean, scale=scale)
 

@@ -49,7 +49,7 @@ class AdaRank(Ranker):
         help="Allow no weight below 0, as published; otherwise features are reversed where that ranks better.",
         search=(False, True),
     )
-    standardise: bool = setting(
+    standardize: bool = setting(
         default=True, help="Divide features by their standard deviation first; the published method does not.", search=(False, True)
     )
     patience: int | None = setting(
@@ -57,7 +57,7 @@ class AdaRank(Ranker):
     )
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        data, architecture = task.data, LinearModel(self.standardise).on(task.data)
+        data, architecture = task.data, LinearModel(self.standardize).on(task.data)
         asked = task.measure.over(data, threads=task.threads)
         measured = Measured(asked.with_ties(worst_tie_order(task.measure).ties), architecture, asked)
         problem = QueryPerformance(measured, turned=not self.nonnegative)

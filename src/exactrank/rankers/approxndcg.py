@@ -27,7 +27,7 @@ class ApproxNDCG(GradientRanker):
 
     alpha: float = setting(
         default=10.0,
-        help="Steepness of the soft ranks; the larger, the closer to NDCG and the harder to optimise.",
+        help="Steepness of the soft ranks; the larger, the closer to NDCG and the harder to optimize.",
         above=0,
         search=Range(1.0, 100.0, log=True),
     )

@@ -136,7 +136,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         """Raise if a setting does not go with ``data`` in several files."""
 
     def goal(self) -> Goal:
-        """What to maximise; an error if there are constraints that the ranker cannot keep."""
+        """What to maximize; an error if there are constraints that the ranker cannot keep."""
         return checks.checked_goal(self)
 
     def fit(

@@ -328,7 +328,7 @@ def _ranker(text: str) -> Ranker:
 
 
 def best_weights(bound: BoundMeasure, scores: npt.NDArray[np.float64], start: Weights) -> Weights:
-    """The weights of the rows of ``scores``, at least 0 and of sum 1, that maximise the measure; for two rows the global optimum.
+    """The weights of the rows of ``scores``, at least 0 and of sum 1, that maximize the measure; for two rows the global optimum.
 
     With more rows, the search begins at the best of ``start`` and the single rows, and trades one row at a time against the
     rest, each exactly, until none gains. The value at the weights, as rounded, is at least that at ``start``, at each row, and in every

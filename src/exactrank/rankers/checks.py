@@ -16,7 +16,7 @@ SHARDED = "LambdaMART, MART, DirectRankTrees, or any ranker of a linear model or
 
 
 def checked_goal(ranker: "Ranker") -> Goal:
-    """Return what ``ranker`` maximises; an error if there are constraints that it cannot keep."""
+    """Return what ``ranker`` maximizes; an error if there are constraints that it cannot keep."""
     goal = parse_goal(ranker.measure)
     if goal.constraints and not ranker.takes.constraints:
         raise IncompatibleError(

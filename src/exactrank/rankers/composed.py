@@ -95,7 +95,7 @@ class Composition:
 
 
 class Composed(Ranker):
-    """A ranker composed of a form of scorer, an objective, and an optimizer that maximises it.
+    """A ranker composed of a form of scorer, an objective, and an optimizer that maximizes it.
 
     >>> from exactrank.losses import ListNetLoss
     >>> from exactrank import RankingData, optimizers
@@ -112,9 +112,9 @@ class Composed(Ranker):
     )
     objective: Objective | Measure | None = setting(
         default=None,
-        help="What is maximised: an objective of scores, e.g. er.losses.ListNetLoss(), or a measure; by default the measure itself.",
+        help="What is maximized: an objective of scores, e.g. er.losses.ListNetLoss(), or a measure; by default the measure itself.",
     )
-    optimizer: AnyOptimizer = setting(default=CoordinateSearch(), help="What maximises it, e.g. optimizers.Adam(learning_rate=0.01).")
+    optimizer: AnyOptimizer = setting(default=CoordinateSearch(), help="What maximizes it, e.g. optimizers.Adam(learning_rate=0.01).")
     start: Literal["random", "ridge"] = setting(
         default="random", help="Where to start: from random parameters or, for a linear model, from ridge regression."
     )

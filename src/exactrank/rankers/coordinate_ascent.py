@@ -46,10 +46,10 @@ class CoordinateAscent(Ranker):
     tolerance: float = setting(
         default=0.001, help="Stop when a round gains less than this.", at_least=0, search=Range(1e-4, 1e-2, log=True)
     )
-    standardise: bool = setting(default=True, help="Divide features by their standard deviation first; the published method does not.")
+    standardize: bool = setting(default=True, help="Divide features by their standard deviation first; the published method does not.")
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        data, scale = task.data, LinearModel(self.standardise).on(task.data).scale
+        data, scale = task.data, LinearModel(self.standardize).on(task.data).scale
         search = StepSearch(self.step, self.growth, self.tries, self.tolerance)
         value = LinearValue(worst_tie_order(task.measure).over(data, threads=task.threads), scale)
         judge: Judge[Theta] = Judge(task, value.score, by_objective=True)

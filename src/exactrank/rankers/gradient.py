@@ -81,7 +81,7 @@ class GradientRanker(Ranker):
 
     @abstractmethod
     def _objective(self, measure: Measure) -> Objective:
-        """What is maximised."""
+        """What is maximized."""
 
     def resolved_auto(self, data: Dataset) -> Mapping[str, object]:
         return {"solver": self.preferred} if self.solver == "auto" else {}

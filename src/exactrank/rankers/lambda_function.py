@@ -37,7 +37,7 @@ class LambdaFunction(Configured):
         at_least=0,
         only={"lambdas": ("step", "spring", "finite-difference")},
     )
-    neighbours: int | None = setting(
+    neighbors: int | None = setting(
         default=None,
         help="Only documents at most this many ranks apart push each other; by default all do.",
         at_least=1,
@@ -57,7 +57,7 @@ class LambdaFunction(Configured):
         at_least=0,
         only={"lambdas": OF_PAIRS},
     )
-    normalise: bool = setting(
+    normalize: bool = setting(
         default=False,
         help="Scale the forces of each query by log2(1 + S) / S, where S is the sum of their sizes, so that no query outweighs all others.",
         only={"lambdas": (*OF_PAIRS, "sampled")},
@@ -84,15 +84,15 @@ class LambdaFunction(Configured):
 
     def _objective(self, measure: Measure) -> Objective:
         """What the settings mean where ``measure`` is trained on, which over the whole list weighs pairs if it then still prefers ranks."""
-        chosen, neighbours, truncation, seed = self.lambdas, self.neighbours, self.truncation, self.seed  # type: ignore[attr-defined]
+        chosen, neighbors, truncation, seed = self.lambdas, self.neighbors, self.truncation, self.seed  # type: ignore[attr-defined]
         flat = isinstance(measure, Discounted) and len(set(measure.discounts(3).tolist())) == 1
         weighing = parse_measure(self.weighted_by) if self.weighted_by is not None else measure if flat else replace(measure, k=None)
         match chosen:
             case "logistic" | "step" | "spring":
-                return Lambdas(weighing, chosen, self.margin, neighbours, truncation, self.near or None, normalise=self.normalise)
+                return Lambdas(weighing, chosen, self.margin, neighbors, truncation, self.near or None, normalize=self.normalize)
             case "sampled":
                 drawn = SampledLambdas(weighing, samples=self.samples, noise=self.noise, seed=seed)
-                return replace(drawn, neighbours=neighbours, truncation=truncation, normalise=self.normalise)
+                return replace(drawn, neighbors=neighbors, truncation=truncation, normalize=self.normalize)
             case "finite-difference":
                 return FiniteDifference(weighing, self.margin)
             case Objective():

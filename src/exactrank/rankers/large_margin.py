@@ -2,7 +2,7 @@
 
     least over theta of  J(theta) = l2/2 |theta - theta0|^2 + mean over queries of loss_q(theta)                (1)
 
-with theta in units of standardised features. With ``l2="auto"`` the strengths
+with theta in units of standardized features. With ``l2="auto"`` the strengths
 
     l2_i = 10^(-i/2) l2_0,    l2_0 = |g|^2 / loss,    g the slope of the mean loss at 0                     (2)
 
@@ -24,8 +24,8 @@ from exactrank._support.settings import SOME, VALID, Range, setting
 from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Dataset, EachBlock, Part
 from exactrank.errors import SettingError
-from exactrank.learning.objectives.regularised_risk import RegularisedRisk
-from exactrank.learning.objectives.within_query import centred, pull_backs
+from exactrank.learning.objectives.regularized_risk import RegularisedRisk
+from exactrank.learning.objectives.within_query import centered, pull_backs
 from exactrank.learning.optimizers.base import Duality, Optimizer, Theta
 from exactrank.learning.optimizers.concave_convex import ConcaveConvexBundle
 from exactrank.learning.training.combinators import by_folds, restarts
@@ -94,9 +94,9 @@ class LargeMarginRanker(Ranker):
             return architecture.initial(np.random.default_rng(self.seed))
         blocks = EachBlock(partial(_towards_grades, thread_count(self.threads)))
         direction = np.sum(problem.data.ask(blocks), axis=0) / architecture.scale
-        loss, slope = problem.risk(problem.centre)
+        loss, slope = problem.risk(problem.center)
         steepness = norm(slope) * norm(direction)
-        return problem.centre + (NUDGE * loss / steepness * direction if steepness > 0 else 0.0)
+        return problem.center + (NUDGE * loss / steepness * direction if steepness > 0 else 0.0)
 
     def _remark(self, problem: RegularisedRisk, reached: Duality | None) -> str:
         """What to say of a solution that is of no use."""
@@ -131,7 +131,7 @@ class LargeMarginRanker(Ranker):
         if self.l2 != "auto":
             return Path(self, name, problem, {self.l2: chosen})
         whole = problem(data)
-        loss, slope = whole.risk(np.zeros_like(whole.centre) if whole.architecture.linear else self._start(whole))
+        loss, slope = whole.risk(np.zeros_like(whole.center) if whole.architecture.linear else self._start(whole))
         largest = dot(slope, slope) / loss if loss > 0 and np.any(slope) else 1.0
         strengths = [float(largest * power(10.0, -i / 2)) for i in range(STRENGTHS)]
         return Path(self, name, problem, {l2: {**chosen, "l2": l2} for l2 in strengths})
@@ -204,7 +204,7 @@ class Candidate:
 def _towards_grades(threads: int, part: Part) -> list[Theta]:
     """The covariance of features and grades within queries, and of features and given pairs, summed over wide blocks."""
     data = part.data
-    grades = np.repeat(data.weights, data.sizes) * centred(data.y, data.indptr)
+    grades = np.repeat(data.weights, data.sizes) * centered(data.y, data.indptr)
     if data.preferences is not None:
         wins, losses = data.preferences.wins_and_losses(data.n_documents)
         grades += np.repeat(data.weights, data.sizes) * (wins - losses)

@@ -81,7 +81,7 @@ class NumericData:
 
 def _holes(threads: int, part: Part) -> npt.NDArray[np.int64]:
     """Return the number of missing values of each column."""
-    holes: npt.NDArray[np.int64] = _core.summarise_columns(part.data.X, threads)[2]
+    holes: npt.NDArray[np.int64] = _core.summarize_columns(part.data.X, threads)[2]
     return holes
 
 

@@ -36,7 +36,7 @@ class RankBoost(Ranker):
     max_iter: int = setting(default=300, help="Maximum number of steps.", at_least=1, search=Range(100, 1000, log=True), free=True)
     thresholds: int = setting(
         default=30,
-        help="Maximum number of thresholds per feature, with about equally many documents between neighbours;"
+        help="Maximum number of thresholds per feature, with about equally many documents between neighbors;"
         " 0 allows one between any two of its values.",
         at_least=0,
         at_most=MOST_THRESHOLDS,

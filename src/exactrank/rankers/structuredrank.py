@@ -1,4 +1,4 @@
-"""Large-margin structured ranking: minimises an upper bound on the loss of the measure (Chapelle, Le & Smola).
+"""Large-margin structured ranking: minimizes an upper bound on the loss of the measure (Chapelle, Le & Smola).
 
     least over theta of  l2/2 |theta - theta0|^2 + mean over queries of xi_q                                    (1)
     convex:  xi = max_y [delta(y) + w.psi(y)] - w.psi(y*)            y* a perfect ranking, theta0 = 0           (2)
@@ -18,7 +18,7 @@ import numpy as np
 
 from exactrank._support.settings import Range, setting
 from exactrank.data.dataset import Dataset
-from exactrank.learning.objectives.regularised_risk import RampRisk, RegularisedRisk
+from exactrank.learning.objectives.regularized_risk import RampRisk, RegularisedRisk
 from exactrank.learning.objectives.ridge import ridge_weights
 from exactrank.learning.objectives.structured import Bound, Shape, Slack, Structured
 from exactrank.learning.optimizers.base import Duality, Theta
@@ -76,7 +76,7 @@ class StructuredRanker(LargeMarginRanker):
 
     @property
     def _bounds(self) -> Sequence[Bound]:
-        """What is minimised; several where the data is to choose. Neither networks nor rescaled slacks have a ramp."""
+        """What is minimized; several where the data is to choose. Neither networks nor rescaled slacks have a ramp."""
         if self.bound != "auto":
             return (self.bound,)
         return ("convex", "ramp") if self.hidden is None and self.slack == "margin" else ("convex",)
@@ -99,7 +99,7 @@ class StructuredRanker(LargeMarginRanker):
         if loss.bound == "convex":
             return RegularisedRisk(loss, architecture, data, threads=self.threads)
         grades = architecture.theta_of(ridge_weights(data))
-        return RampRisk(loss, architecture, data, centre=grades / loss.unit(data), threads=self.threads)
+        return RampRisk(loss, architecture, data, center=grades / loss.unit(data), threads=self.threads)
 
     def _optimizer(self, problem: RegularisedRisk) -> Solves:
         if self.hidden is not None:
@@ -118,13 +118,13 @@ class StructuredRanker(LargeMarginRanker):
         return None if self.hidden is None else STALE
 
     def _start(self, problem: RegularisedRisk) -> Theta:
-        return problem.centre if isinstance(problem, RampRisk) else super()._start(problem)
+        return problem.center if isinstance(problem, RampRisk) else super()._start(problem)
 
     def _remark(self, problem: RegularisedRisk, reached: Duality | None) -> str:
         """Whether (2) has collapsed to w = 0, where no perfect ranking is in reach."""
         if isinstance(problem, RampRisk) or reached is None:
             return ""
-        nothing, _ = problem.risk(np.zeros_like(problem.centre))
+        nothing, _ = problem.risk(np.zeros_like(problem.center))
         if reached.dual < (1 - 2 * self.tolerance) * nothing:
             return ""
         return (

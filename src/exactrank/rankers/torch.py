@@ -61,7 +61,7 @@ class TorchRanker(LambdaFunction, Ranker):
         only={"module": (None,)}, search=Range(0.0, 0.5),
     )  # fmt: skip
     transform: Transform = setting(
-        default="log1p", help="What is done to features before they are standardised: sign(x) log(1 + |x|), or nothing."
+        default="log1p", help="What is done to features before they are standardized: sign(x) log(1 + |x|), or nothing."
     )
     learning_rate: float = setting(default=0.001, help="Learning rate of AdamW.", above=0, at_most=1e30, search=Range(1e-4, 1e-2, log=True))
     weight_decay: float = setting(
@@ -139,7 +139,7 @@ class TorchRanker(LambdaFunction, Ranker):
         return problem
 
     def _known(self, start: Deep, of: str | None, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Tensors, Tensors]:
-        """How the model to go on from standardises features, and the weights of its network."""
+        """How the model to go on from standardizes features, and the weights of its network."""
         net = start.nets[0]
         weights = {name.removeprefix(MODULE): own for name, own in net.tensors.items() if name not in ("mean", "scale")}
         found = {name: own.shape for name, own in weights.items()}

@@ -325,7 +325,7 @@ class FactsOf:
     def ask(self, part: Part) -> Facts:
         """Return those of ``part``."""
         data = part.data
-        low, high, holes, *_ = _core.summarise_columns(data.X, self.threads)
+        low, high, holes, *_ = _core.summarize_columns(data.X, self.threads)
         grades, pairs = data.grades_and_pairs
         mixed = np.flatnonzero((grades[:, 0] < grades[:, 1]) | pairs)
         varies = any(np.any(rows != rows[0]) for rows in (data.X[data.indptr[q] : data.indptr[q + 1]] for q in mixed))
@@ -515,7 +515,7 @@ def in_content_order(data: RankingData, stands: Matrix | None = None, units: npt
     >>> found.X[:, 0].tolist(), found.order.tolist()
     ([3.0, 1.0, 2.0], [2, 0, 1])
     """
-    has_holes = stands is not None and bool(np.any(_core.summarise_columns(data.X, thread_count(None))[2]))
+    has_holes = stands is not None and bool(np.any(_core.summarize_columns(data.X, thread_count(None))[2]))
     stands = stands if has_holes else None
     rows = content_order(data, stands, units)
     if stands is None and bool(np.all(rows[1:] > rows[:-1])):
@@ -549,7 +549,7 @@ def content_order(data: RankingData, stands: Matrix | None = None, units: npt.ND
 
 def units_of(data: RankingData, stands: Matrix | None) -> npt.NDArray[np.int32]:
     """The power of two next above each column's largest size, where the exponent of a float has its bits."""
-    low, high, holes, _ = _core.summarise_columns(data.X, thread_count(None))
+    low, high, holes, _ = _core.summarize_columns(data.X, thread_count(None))
     if stands is not None:
         low, high = np.where(holes > 0, np.minimum(low, stands), low), np.where(holes > 0, np.maximum(high, stands), high)
     return units_for(np.maximum(np.abs(low), np.abs(high)))

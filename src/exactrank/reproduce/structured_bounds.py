@@ -8,7 +8,7 @@ solver that closes its gap proves it: no weights have a J below its dual bound,
 
     dual <= J(w) for all w,    so dual = J(0) says that w = 0 is best                                           (3)
 
-(2), started from regression on the grades, is their remedy; NDCG_10 is optimised whatever rank is reported. Their set
+(2), started from regression on the grades, is their remedy; NDCG_10 is optimized whatever rank is reported. Their set
 has 106 queries of about 150 documents, 25 features and five splits into training, validation and test. Here it is artificial data
 of this size: without noise, as in the other experiments, and with as much noise in the grades as there is signal.
 

@@ -77,7 +77,7 @@ class StructuredNDCG(OnFolds, name="structured-ndcg", full={"features": 300, "we
     """Both web search sets, with ``documents`` per query in the second and two thirds as many in the first; or the folds in ``data``."""
 
     paper = "Chapelle, Le & Smola 2007"
-    where = "Figure 2 (left and centre)"
+    where = "Figure 2 (left and center)"
     published = (
         "On two sets from web search structured NDCG gains about 2% of NDCG@1 to NDCG@10 over regression and RankSVM."
         " P-values are 3% and 7% on the first set, below 1% on the second."

@@ -189,7 +189,7 @@ class TreeTables(AsYahooAndMicrosoft, name="tree-tables", full=SIZES | {"trees":
         if method == OURS:
             return DirectRankTrees(follow="grades", search="all", low=LOW, high=HIGH, smoothing=1.0, leverage=0, **given)
         if method == "LambdaMART":
-            return LambdaMART(lambdas="logistic", neighbours=None, truncation=None, near=0.0, learning_rate=LOW, **given)
+            return LambdaMART(lambdas="logistic", neighbors=None, truncation=None, near=0.0, learning_rate=LOW, **given)
         return MART(within=False, learning_rate=HIGH if method == CONTROL else LOW, **given)
 
 

@@ -1,7 +1,7 @@
 """How far raw clicks, clicks over propensities and true grades are apart, as data to train on.
 
 Joachims, Swaminathan & Schnabel (2017) train a ranking SVM on clicks of a position-based model. Weighted by 1 / propensity it comes close
-to training on the true grades as clicks grow in number; on raw clicks more of them do not help. Here DirectRank and LambdaMART maximise
+to training on the true grades as clicks grow in number; on raw clicks more of them do not help. Here DirectRank and LambdaMART maximize
 DCG@10 of grades that are raw click rates, clicks over the true propensities, over those that EM finds in the log, or the truth. With v the
 value on test data,
 

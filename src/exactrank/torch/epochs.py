@@ -87,7 +87,7 @@ class ModuleProblem:
 
     @cached_property
     def _tensors(self) -> tuple[Tensor, Tensor]:
-        """Return the standardised features and the grades, on the device."""
+        """Return the standardized features and the grades, on the device."""
         return self._inputs(self.data), torch.tensor(self.data.y, device=self.device, dtype=torch.float64)
 
     @cached_property
@@ -111,7 +111,7 @@ class ModuleProblem:
         return {name: parameter.detach().cpu().numpy().copy() for name, parameter in self.module.state_dict().items()}
 
     def scores(self, tensors: Tensors, part: RankingData) -> PerDocument:
-        """Return the scores of the documents of ``part``; its standardised features are cached."""
+        """Return the scores of the documents of ``part``; its standardized features are cached."""
         if part is self.data:
             inputs = self._tensors[0]
         else:

@@ -30,7 +30,7 @@ def one_query(y):
 
 
 LIMITS = st.fixed_dictionaries(
-    {"neighbours": st.sampled_from([None, 1, 3]), "truncation": st.sampled_from([None, 1, 4]), "near": st.sampled_from([None, 0.01, 2.0])}
+    {"neighbors": st.sampled_from([None, 1, 3]), "truncation": st.sampled_from([None, 1, 4]), "near": st.sampled_from([None, 0.01, 2.0])}
 )
 
 
@@ -48,15 +48,15 @@ def test_forces_are_those_of_pairs_one_by_one(query, measure, link, margin, limi
 
 
 @given(scored_query(30), st.one_of(st.none(), MEASURES), LINKS, st.sampled_from([0.3, 2.0]), LIMITS)
-def test_normalised_forces_are_scaled_by_the_size_of_all(query, measure, link, margin, limits):
+def test_normalized_forces_are_scaled_by_the_size_of_all(query, measure, link, margin, limits):
     (y, s), limits = query, limits if measure is not None else limits | {"near": None}
-    ours, plain = (slopes(Lambdas(measure, link, margin, **limits, normalise=each), one_query(y), s) for each in (True, False))
+    ours, plain = (slopes(Lambdas(measure, link, margin, **limits, normalize=each), one_query(y), s) for each in (True, False))
     deltas = reference.unit_deltas if measure is None else measure.swap_deltas
-    factor = reference.normaliser(pull[2] for pull in reference.pulls(y, s, deltas, link, margin, **limits))
+    factor = reference.normalizer(pull[2] for pull in reference.pulls(y, s, deltas, link, margin, **limits))
     assert ours.slope == pytest.approx(factor * plain.slope, rel=1e-11, abs=1e-300)
     assert ours.curvature == pytest.approx(factor * plain.curvature, rel=1e-11, abs=1e-300)
     assert ours.values.tobytes() == plain.values.tobytes()
-    assert not Lambdas(measure, normalise=True).conservative
+    assert not Lambdas(measure, normalize=True).conservative
 
 
 EACH_FAMILY = [
@@ -88,10 +88,10 @@ def test_every_family_weighs_pairs_by_its_swaps(name):
 
 
 @given(scored_query(), LINKS, st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from([None, 1, 3]))
-def test_unit_weights_have_the_value_of_their_cost(query, link, margin, neighbours):
+def test_unit_weights_have_the_value_of_their_cost(query, link, margin, neighbors):
     y, s = query
-    ours = slopes(Lambdas(None, link, margin, neighbours), one_query(y), s)
-    force, curvature, cost = reference.lambdas(y, s, reference.unit_deltas, link, margin, neighbours)
+    ours = slopes(Lambdas(None, link, margin, neighbors), one_query(y), s)
+    force, curvature, cost = reference.lambdas(y, s, reference.unit_deltas, link, margin, neighbors)
     size = max(1.0, np.abs(force).max())
     assert ours.slope == pytest.approx(force, abs=1e-11 * size)
     assert ours.curvature == pytest.approx(curvature, abs=1e-11 * size)
@@ -173,7 +173,7 @@ def test_scores_that_are_no_numbers_have_no_slope(bad):
     [
         ({"link": "exponential"}, "'exponential' is not one of"),
         ({"margin": -1.0}, "margin must be"),
-        ({"neighbours": 0}, "neighbours must be a whole number of at least 1"),
+        ({"neighbors": 0}, "neighbors must be a whole number of at least 1"),
         ({"truncation": 0}, "truncation must be a whole number of at least 1"),
         ({"near": 0.0}, "near must be a number above 0"),
         ({"near": 0.1, "measure": None}, "needs a measure"),

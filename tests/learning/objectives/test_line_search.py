@@ -75,7 +75,7 @@ def test_many_queries_and_long_lists(measure, documents, judged):
 @given(rays(), MEASURES)
 def test_which_measures_have_the_kernel(ray, measure):
     data, _, _ = ray
-    assert _core.LineSearch.serves(measure.on(data).native) == (isinstance(measure, Positional) and measure.normaliser != "mean_ideal")
+    assert _core.LineSearch.serves(measure.on(data).native) == (isinstance(measure, Positional) and measure.normalizer != "mean_ideal")
 
 
 def test_stays_where_it_is_unless_elsewhere_is_better():
@@ -143,7 +143,7 @@ ROOMS = st.sampled_from([(1, 1, 10**6), (1, 3, 10**6), (4, 8, 10**6), (1, 1, 0),
 @settings(max_examples=60)
 @given(
     rays(max_documents=12),
-    MEASURES.filter(lambda measure: isinstance(measure, Positional) and measure.normaliser != "mean_ideal"),
+    MEASURES.filter(lambda measure: isinstance(measure, Positional) and measure.normalizer != "mean_ideal"),
     ENDS,
     ROOMS,
 )

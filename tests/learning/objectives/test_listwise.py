@@ -285,7 +285,7 @@ def test_rank_cosine_leaves_the_point_where_all_scores_are_equal(query, consiste
 
 @given(graded(distinct=True, least=2), graded(), graded(), st.sampled_from([0.2, 0.5, 0.9]))
 def test_consistent_rank_cosine_is_best_along_the_expected_share_of_the_ideal(query, other, scores, chance):
-    """Two judgements of the same documents: the best scores rank them as expected nDCG would."""
+    """Two judgments of the same documents: the best scores rank them as expected nDCG would."""
     y = np.stack([query[0], np.resize(other[0], len(query[0]))])
     gains = 2 ** np.maximum(y, 0) - 1
     share = np.array([g / reference.ideal_dcg(g) if g.any() else g for g in gains])

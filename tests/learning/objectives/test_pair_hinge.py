@@ -13,8 +13,8 @@ from exactrank.learning.objectives.losses import PairHinge
 from exactrank.learning.objectives.score_space import slopes
 from tests.reference.pair_hinge import pair_hinge
 
-OBJECTIVES = st.builds(PairHinge, loss=st.sampled_from(["hinge", "squared-hinge"]), normalise=st.sampled_from(["query", "pairs"]))
-EACH = [PairHinge(loss, normalise) for loss in ("hinge", "squared-hinge") for normalise in ("query", "pairs")]
+OBJECTIVES = st.builds(PairHinge, loss=st.sampled_from(["hinge", "squared-hinge"]), normalize=st.sampled_from(["query", "pairs"]))
+EACH = [PairHinge(loss, normalize) for loss in ("hinge", "squared-hinge") for normalize in ("query", "pairs")]
 GRADES = st.one_of(st.integers(0, 2), st.sampled_from([-1.0, 0.1, 0.5, math.pi]))
 QUARTERS = st.integers(-12, 12).map(lambda quarter: quarter / 4)  # many ties, and many pairs at a distance of exactly 1
 
@@ -159,8 +159,8 @@ def test_queries_count_alike_or_pairs_do(squared):
     data, s = queries()
     loss = "squared-hinge" if squared else "hinge"
     sums, slope, _, pairs = zip(*(pair_hinge(squared, *query) for query in each_query(data, s)), strict=True)
-    for normalise, each in (("query", np.maximum(pairs, 1)), ("pairs", np.full(len(pairs), np.average(pairs, weights=data.weights)))):
-        ours, share = slopes(PairHinge(loss, normalise), data, s), data.query_weight / each
+    for normalize, each in (("query", np.maximum(pairs, 1)), ("pairs", np.full(len(pairs), np.average(pairs, weights=data.weights)))):
+        ours, share = slopes(PairHinge(loss, normalize), data, s), data.query_weight / each
         np.testing.assert_allclose(ours.values, -share * sums, rtol=1e-12)
         theirs = np.concatenate([a * b for a, b in zip(share, slope, strict=True)])
         np.testing.assert_allclose(ours.slope, theirs, rtol=1e-11, atol=1e-15)
@@ -216,7 +216,7 @@ def test_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"), [({"loss": "logistic"}, "'logistic' is not one of"), ({"normalise": "list"}, "'list' is not one of")]
+    ("setting", "said"), [({"loss": "logistic"}, "'logistic' is not one of"), ({"normalize": "list"}, "'list' is not one of")]
 )
 def test_settings_are_checked(setting, said):
     with pytest.raises(SettingError, match=said):

@@ -12,7 +12,7 @@ from exactrank.learning.objectives.lambdas import Lambdas, SampledLambdas
 from exactrank.learning.objectives.score_space import slopes
 from tests.learning.objectives.test_lambdas import LINKS, one_query, random_data, scored_query
 from tests.reference import sampled_lambdas as reference
-from tests.reference.lambdas import normaliser, pulls, unit_deltas
+from tests.reference.lambdas import normalizer, pulls, unit_deltas
 from tests.strategies import MEASURES
 
 LINKED = LINKS, st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from([None, 1, 3, 9]), st.sampled_from([None, 1, 4])
@@ -45,15 +45,15 @@ def test_unit_weights_have_the_value_of_their_mean_cost(query, rule, sampling):
 
 
 @given(scored_query(), MEASURES, RULES, SAMPLINGS)
-def test_normalised_forces_are_scaled_by_the_mean_size_of_all(query, measure, rule, sampling):
+def test_normalized_forces_are_scaled_by_the_mean_size_of_all(query, measure, rule, sampling):
     y, s = query
     objective = SampledLambdas(measure, *rule, *sampling)
-    ours, plain = (slopes(o, one_query(y), s) for o in (replace(objective, normalise=True), objective))
+    ours, plain = (slopes(o, one_query(y), s) for o in (replace(objective, normalize=True), objective))
     samples, noise, *key = sampling
     rankings = [s + noise * reference.draws(len(y), *key, 0, k) for k in range(samples)]
     found = [pull[2] / samples for by in rankings for pull in pulls(y, s, measure.swap_deltas, *rule, ranked_by=by)]
-    assert ours.slope == pytest.approx(normaliser(found) * plain.slope, rel=1e-11, abs=1e-300)
-    assert ours.curvature == pytest.approx(normaliser(found) * plain.curvature, rel=1e-11, abs=1e-300)
+    assert ours.slope == pytest.approx(normalizer(found) * plain.slope, rel=1e-11, abs=1e-300)
+    assert ours.curvature == pytest.approx(normalizer(found) * plain.curvature, rel=1e-11, abs=1e-300)
 
 
 @given(scored_query(), MEASURES, RULES)
@@ -64,11 +64,11 @@ def test_without_noise_they_are_lambdas(query, measure, rule):
     assert ours.curvature.tobytes() == theirs.curvature.tobytes()
 
 
-@pytest.mark.parametrize("neighbours", [1, 2, 7, 8, 9, None])
+@pytest.mark.parametrize("neighbors", [1, 2, 7, 8, 9, None])
 @pytest.mark.parametrize("spread", [1.0, 1e3])
-def test_long_lists_have_the_same_forces(neighbours, spread):
-    """Close neighbours are taken by distance, others by rows, and scores far apart always by rows."""
-    rng, rule, sampling = np.random.default_rng(0), ("logistic", 1.0, neighbours, 30, 0.5), (2, 0.3 * spread, 3, 1)
+def test_long_lists_have_the_same_forces(neighbors, spread):
+    """Close neighbors are taken by distance, others by rows, and scores far apart always by rows."""
+    rng, rule, sampling = np.random.default_rng(0), ("logistic", 1.0, neighbors, 30, 0.5), (2, 0.3 * spread, 3, 1)
     y, s = rng.integers(0, 4, 50).astype(float), spread * rng.standard_normal(50)
     measure = er.measures.NDCG(k=40)
     check(slopes(SampledLambdas(measure, *rule, *sampling), one_query(y), s), reference.sampled(y, s, measure.swap_deltas, rule, sampling))
@@ -81,7 +81,7 @@ def test_draws_are_standard_logistic():
     e, rng = np.log(grid / (1 - grid)), np.random.default_rng(0)
     noisy = s[:, None] + 0.7 * rng.choice(e, (3, 400_000))
     inside = [np.mean((noisy[i] > noisy[j]) != (noisy[i] > noisy[k])) for i, j, k in ((0, 1, 2), (2, 0, 1))]  # then it meets both
-    found = slopes(SampledLambdas(link="step", margin=9.0, neighbours=1, samples=100_000, noise=0.7), one_query(y), s).slope
+    found = slopes(SampledLambdas(link="step", margin=9.0, neighbors=1, samples=100_000, noise=0.7), one_query(y), s).slope
     assert found[[0, 2]] == pytest.approx([1 + inside[0], -1 - inside[1]], abs=0.01)
 
 
@@ -96,7 +96,7 @@ def test_every_query_sample_seed_and_number_has_draws_of_its_own():
 
 
 @pytest.mark.parametrize(
-    "objective", [SampledLambdas(), SampledLambdas(er.measures.NDCG(k=5)), SampledLambdas(er.measures.AP(), neighbours=None)]
+    "objective", [SampledLambdas(), SampledLambdas(er.measures.NDCG(k=5)), SampledLambdas(er.measures.AP(), neighbors=None)]
 )
 def test_queries_add_up_with_their_weights_on_any_number_of_threads(objective):
     data, s = random_data(3000)
@@ -123,7 +123,7 @@ def test_scores_that_are_no_numbers_have_no_slope(bad):
         ({"noise": math.inf}, "noise must be a number of at least 0, got inf"),
         ({"seed": -1}, "seed must be at least 0 and below 2"),
         ({"draw": 2**64}, "draw must be at least 0 and below 2"),
-        ({"neighbours": 0}, "neighbours must be a whole number of at least 1"),
+        ({"neighbors": 0}, "neighbors must be a whole number of at least 1"),
         ({"link": "exponential"}, "'exponential' is not one of"),
     ],
 )

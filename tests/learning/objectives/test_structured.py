@@ -228,7 +228,7 @@ def test_the_unit_is_the_coefficient_of_the_first_rank(query, structured):
     y, _ = query
     longest = len(y) + 2
     data = er.RankingData.from_arrays(None, np.concatenate([y, np.zeros(longest)]), group=[len(y), longest])
-    theirs = reference.shape(structured, longest, longest)[0] if hasattr(structured.measure, "normaliser") else 1.0
+    theirs = reference.shape(structured, longest, longest)[0] if hasattr(structured.measure, "normalizer") else 1.0
     assert structured.unit(data) == pytest.approx(theirs)
 
 

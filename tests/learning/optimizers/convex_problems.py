@@ -13,14 +13,14 @@ import pytest
 
 @dataclass
 class Convex:
-    """strength/2 |theta - centre|^2 + risk(theta)"""
+    """strength/2 |theta - center|^2 + risk(theta)"""
 
     strength: float
-    centre: np.ndarray
+    center: np.ndarray
     asked: int = field(default=0, init=False)
 
     def value(self, theta):
-        away = theta - self.centre
+        away = theta - self.center
         return self.risk(theta)[0] + self.strength / 2 * away @ away
 
     def at(self, strength):
@@ -93,7 +93,7 @@ def orders(seed, parts=30, things=4, size=12, strength=1e-3):
 
 @dataclass
 class Absolute(Sum):
-    """sum_j w_j |theta_j - a_j|: least where each coordinate of the centre is drawn to a by at most w / strength."""
+    """sum_j w_j |theta_j - a_j|: least where each coordinate of the center is drawn to a by at most w / strength."""
 
     a: Any = None
     w: Any = None
@@ -104,7 +104,7 @@ class Absolute(Sum):
 
     @property
     def best(self):
-        away = self.centre - self.a
+        away = self.center - self.a
         return self.a + np.sign(away) * np.maximum(np.abs(away) - self.w / self.strength, 0)
 
     def planes(self, theta, parts):
@@ -122,7 +122,7 @@ def absolute(seed, size=5, strength=0.7):
 
 @dataclass
 class Distances(Sum):
-    """sum_i |theta - a_i|, whose least is the geometric median: the centre, where the points lie evenly about it."""
+    """sum_i |theta - a_i|, whose least is the geometric median: the center, where the points lie evenly about it."""
 
     a: Any = None
 
@@ -132,7 +132,7 @@ class Distances(Sum):
 
     @property
     def best(self):
-        return self.centre
+        return self.center
 
     def planes(self, theta, parts):
         self.asked += len(parts)
@@ -144,20 +144,20 @@ class Distances(Sum):
 
 def distances(seed, pairs=6, size=3, strength=0.05):
     rng = np.random.default_rng(seed)
-    centre, away = rng.standard_normal(size), rng.standard_normal((pairs, size))
-    return Distances(strength, centre, a=np.concatenate([centre + away, centre - away]))
+    center, away = rng.standard_normal(size), rng.standard_normal((pairs, size))
+    return Distances(strength, center, a=np.concatenate([center + away, center - away]))
 
 
 @dataclass
 class Largest(Sum):
-    """The largest of some smooth functions; with the centre where it is least, that is best."""
+    """The largest of some smooth functions; with the center where it is least, that is best."""
 
     functions: Any = None
     parts: int = 1
 
     @property
     def best(self):
-        return self.centre
+        return self.center
 
     def planes(self, theta, parts):
         self.asked += 1
@@ -225,6 +225,6 @@ def check_known(optimizer, name):
     """It comes to the optimum of the problem called ``name``, between bounds all the way."""
     problem = KNOWN[name]()
     best = problem.value(problem.best)
-    seen = states(optimizer, problem, np.full(len(problem.centre), 0.5))
+    seen = states(optimizer, problem, np.full(len(problem.center), 0.5))
     check(problem, seen, best)
     assert seen[-1].duality.primal == pytest.approx(best, rel=2e-6)

@@ -25,7 +25,7 @@ def test_known_optima_are_reached_between_bounds(optimizer, name):
 def test_all_methods_agree(seed, make, strength):
     problem = make(seed, strength=strength)
     methods = [CuttingPlane(1e-5), Bundle(1e-5), Subgradient(tolerance=1e-5), Subgradient(conjugate=True, tolerance=1e-5)]
-    ends = [states(optimizer, problem, problem.centre)[-1] for optimizer in methods]
+    ends = [states(optimizer, problem, problem.center)[-1] for optimizer in methods]
     assert all(end.duality.gap <= 1e-5 for end in ends)
     values = np.array([problem.value(end.theta) for end in ends])
     assert values == pytest.approx(values.min(), rel=1e-4)
@@ -47,11 +47,11 @@ def test_a_step_asks_once_and_only_for_the_risk():
 @pytest.mark.parametrize("strength", [0.2, 0.001])
 def test_at_another_strength_the_planes_are_taken_over(strength):
     problem, optimizer = problems.hinges(0, strength=0.02), Bundle(1e-6)
-    last, other = states(optimizer, problem, problem.centre)[-1], problem.at(strength)
+    last, other = states(optimizer, problem, problem.center)[-1], problem.at(strength)
     resumed = optimizer.resumed(other, last, rng())
     assert other.asked == 0
     assert -resumed.value == pytest.approx(other.value(last.theta))
-    fresh = states(optimizer, other, problem.centre)[-1].duality
+    fresh = states(optimizer, other, problem.center)[-1].duality
     while not resumed.done:
         resumed = optimizer.step(other, resumed)
     assert resumed.duality.primal == pytest.approx(fresh.primal, rel=2e-6)
@@ -60,7 +60,7 @@ def test_at_another_strength_the_planes_are_taken_over(strength):
 @pytest.mark.parametrize("optimizer", METHODS, ids=repr)
 def test_states_are_values(optimizer):
     problem = problems.hinges(1)
-    state = states(optimizer, problem, problem.centre, most=3)[-1]
+    state = states(optimizer, problem, problem.center, most=3)[-1]
     before = state.planes.held()
     ours, theirs = (optimizer.step(problem, optimizer.step(problem, state)) for _ in range(2))
     assert all(np.array_equal(a, b) for a, b in zip(before, state.planes.held(), strict=True))
@@ -72,7 +72,7 @@ def test_a_pull_saves_questions_where_the_strength_is_small():
     asked = []
     for level in (0.1, 1.0):
         problem = problems.orders(0, parts=60, size=20)
-        states(Bundle(level=level), problem, problem.centre)
+        states(Bundle(level=level), problem, problem.center)
         asked.append(problem.asked)
     assert asked[0] <= 0.6 * asked[1]
 

@@ -34,7 +34,7 @@ class Ramps(Convex):
         v = np.concatenate([self.svm.v, np.zeros((1, 2, len(theta)))])
         v[-1] = -self._taken_off(theta)
         b = np.concatenate([self.svm.b, np.zeros((1, 2))])
-        return Maxima(self.strength, self.centre, b=b, v=v)
+        return Maxima(self.strength, self.center, b=b, v=v)
 
     def apart(self, theta):
         off = self._taken_off(theta)
@@ -81,18 +81,18 @@ METHODS = [ConcaveConvex(CuttingPlane(1e-6)), ConcaveConvex(Bundle(1e-6)), Conca
 @given(seed=SEEDS)
 def test_a_step_never_ascends_and_the_end_is_below_the_start(method, seed):
     problem = ramps(seed)
-    seen = states(method, problem, problem.centre, 50)
+    seen = states(method, problem, problem.center, 50)
     values = [-state.value for state in seen]
     assert values == sorted(values, reverse=True)
     np.testing.assert_allclose(problem.value(seen[-1].theta), values[-1], rtol=1e-12)
-    assert values[-1] <= problem.value(problem.centre)
+    assert values[-1] <= problem.value(problem.center)
 
 
 @given(seed=SEEDS)
 def test_it_ends_where_the_convex_problem_above_has_its_minimum(seed):
     problem = ramps(seed)
     method = ConcaveConvex(CuttingPlane(1e-10), tolerance=1e-12)
-    end = states(method, problem, problem.centre, 100)[-1].theta
+    end = states(method, problem, problem.center, 100)[-1].theta
     above = problem.convexified(end)
     best = states(CuttingPlane(1e-10), above, end, 200)[-1].theta
     np.testing.assert_allclose(above.value(end), problem.value(end), rtol=1e-12)
@@ -102,7 +102,7 @@ def test_it_ends_where_the_convex_problem_above_has_its_minimum(seed):
 @given(seed=SEEDS)
 def test_a_bundle_below_the_convex_part_ends_where_no_plane_promises_more(seed):
     problem = ramps(seed)
-    seen = states(ConcaveConvexBundle(1e-9), problem, problem.centre, 300)
+    seen = states(ConcaveConvexBundle(1e-9), problem, problem.center, 300)
     assert seen[-1].done
     assert not seen[-1].trouble
     end = seen[-1].theta
@@ -116,7 +116,7 @@ def test_a_bundle_below_the_convex_part_ends_where_no_plane_promises_more(seed):
 @given(seed=SEEDS)
 def test_a_bundle_goes_on_at_another_strength_from_the_same_theta_and_planes(seed):
     problem, method = ramps(seed), ConcaveConvexBundle(1e-6)
-    end = states(method, problem, problem.centre, 100)[-1]
+    end = states(method, problem, problem.center, 100)[-1]
     weaker = replace(problem, strength=problem.strength / 10)
     begun = method.resumed(weaker, end, RNG(0))
     assert (begun.steps, begun.done, begun.planes.count) == (0, False, end.planes.count)
@@ -131,25 +131,25 @@ def test_a_bundle_goes_on_at_another_strength_from_the_same_theta_and_planes(see
 @given(seed=SEEDS)
 def test_the_ramp_is_below_the_convex_loss(seed):
     problem = ramps(seed)
-    for theta in RNG(seed).standard_normal((20, len(problem.centre))):
+    for theta in RNG(seed).standard_normal((20, len(problem.center))):
         assert 0 <= problem.risk(theta)[0] <= problem.svm.risk(theta)[0]
 
 
 def test_states_are_values():
     problem, method = ramps(0), ConcaveConvex(CuttingPlane(1e-6))
-    first = method.init(problem, problem.centre, RNG(0))
+    first = method.init(problem, problem.center, RNG(0))
     assert method.step(problem, first).theta.tobytes() == method.step(problem, first).theta.tobytes()
 
 
 def test_trouble_within_a_step_is_told():
     problem = ramps(0)
     broken = ConcaveConvex(CuttingPlane(1e-9, sweeps=1, inexact=1e-9, level=1.0))
-    end = states(broken, problem, problem.centre, 5)[-1]
+    end = states(broken, problem, problem.center, 5)[-1]
     assert "quadratic program" in end.trouble
-    assert problem.value(end.theta) <= problem.value(problem.centre)
-    end = states(ConcaveConvexBundle(0.0, sweeps=1, inexact=1e-15), problem, problem.centre, 50)[-1]
+    assert problem.value(end.theta) <= problem.value(problem.center)
+    end = states(ConcaveConvexBundle(0.0, sweeps=1, inexact=1e-15), problem, problem.center, 50)[-1]
     assert "quadratic program" in end.trouble
-    end = states(ConcaveConvexBundle(), problem, np.full_like(problem.centre, np.nan), 5)[-1]
+    end = states(ConcaveConvexBundle(), problem, np.full_like(problem.center, np.nan), 5)[-1]
     assert end.done
     assert "not finite at the start" in end.trouble
 

@@ -22,7 +22,7 @@ SOLVED = 10**5
 
 @st.composite
 def programs(draw, parts=4, size=4):
-    """Strength, centre, and of each plane the part, the offset and the normal; small numbers, so that some are alike."""
+    """Strength, center, and of each plane the part, the offset and the normal; small numbers, so that some are alike."""
     p, d = draw(st.integers(1, parts)), draw(st.integers(1, size))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     number = np.concatenate([np.arange(p), rng.integers(0, p, draw(st.integers(0, 16)))])
@@ -33,8 +33,8 @@ def programs(draw, parts=4, size=4):
     return 10.0 ** draw(st.integers(-2, 2)), rng.standard_normal(d), number, offsets, normals
 
 
-def made(strength, centre, parts, offsets, normals):
-    planes = Planes(int(parts.max()) + 1, strength, centre)
+def made(strength, center, parts, offsets, normals):
+    planes = Planes(int(parts.max()) + 1, strength, center)
     planes.add(parts, offsets, normals)
     return planes
 
@@ -52,12 +52,12 @@ def same(one, other):
 @given(programs(), st.lists(st.sampled_from(["solve", "improve", "drop", "pose", "restart"]), min_size=1, max_size=6), st.integers(0, 6))
 def test_planes_that_were_written_and_read_go_on_to_the_bit(program, moves, when):
     """What is kept on the way counts too: theta, which has rounded, the order of the planes and how long each has been idle."""
-    strength, centre, parts, *_ = program
+    strength, center, parts, *_ = program
     ask = {
         "solve": lambda planes: planes.solve(1e-3, 3),
         "improve": lambda planes: planes.improve(parts[:2]),
         "drop": lambda planes: planes.drop(2),
-        "pose": lambda planes: planes.pose(2 * strength, centre + 1),
+        "pose": lambda planes: planes.pose(2 * strength, center + 1),
         "restart": lambda planes: planes.restart(),
     }
     planes = made(*program)
@@ -73,7 +73,7 @@ def test_planes_that_were_written_and_read_go_on_to_the_bit(program, moves, when
 
 @given(programs())
 def test_the_solution_comes_with_its_proof(program):
-    strength, centre, *_ = program
+    strength, center, *_ = program
     planes, rounding = made(*program), 1e-11 * scale(program)
     gap = planes.solve(rounding, SOLVED)
     parts, offsets, normals, alpha, *_ = planes.held()
@@ -81,10 +81,10 @@ def test_the_solution_comes_with_its_proof(program):
     assert np.all(alpha >= 0)
     assert np.bincount(parts, alpha) == pytest.approx(1.0)
     total = alpha @ normals
-    assert planes.theta() == pytest.approx(centre - total / strength, abs=rounding)
-    assert planes.dual() == pytest.approx(alpha @ offsets + total @ centre - total @ total / (2 * strength), abs=rounding)
+    assert planes.theta() == pytest.approx(center - total / strength, abs=rounding)
+    assert planes.dual() == pytest.approx(alpha @ offsets + total @ center - total @ total / (2 * strength), abs=rounding)
     value = reference.value(planes.theta(), *program)
-    assert planes.height() == pytest.approx(value - strength / 2 * np.sum((planes.theta() - centre) ** 2), abs=rounding)
+    assert planes.height() == pytest.approx(value - strength / 2 * np.sum((planes.theta() - center) ** 2), abs=rounding)
     assert value - planes.dual() == pytest.approx(gap, abs=rounding)
 
 
@@ -117,9 +117,9 @@ def test_every_visit_raises_the_bound(program, sweeps):
 
 
 @given(programs(), st.sampled_from([0.1, 30.0]))
-def test_planes_are_good_for_another_strength_and_centre(program, factor):
-    strength, centre, *rest = program
-    planes, other = made(*program), (factor * strength, centre[::-1] + 1, *rest)
+def test_planes_are_good_for_another_strength_and_center(program, factor):
+    strength, center, *rest = program
+    planes, other = made(*program), (factor * strength, center[::-1] + 1, *rest)
     planes.solve(1e-9 * scale(program), SOLVED)
     planes.pose(*other[:2])
     fresh = made(*other)
@@ -179,7 +179,7 @@ def test_numbers_that_are_not_finite_are_reported():
     ("wrong", "said"),
     [
         (lambda planes: Planes(1, 0.0, np.zeros(2)), "strength must be above 0"),
-        (lambda planes: planes.pose(1.0, np.zeros(3)), "centre has a length of 3"),
+        (lambda planes: planes.pose(1.0, np.zeros(3)), "center has a length of 3"),
         (lambda planes: planes.add(np.array([1]), np.zeros(1), np.zeros((1, 2))), "parts holds 1"),
         (lambda planes: planes.add(np.array([-1]), np.zeros(1), np.zeros((1, 2))), "parts holds -1"),
         (lambda planes: planes.add(np.array([0]), np.zeros(2), np.zeros((1, 2))), "offsets has a length of 2"),
@@ -206,7 +206,7 @@ def test_known_optima_are_reached_between_bounds(optimizer, name):
 def test_the_least_sum_of_maxima_is_that_of_a_general_solver(seed, strength, optimizer):
     problem = problems.random_maxima(seed, parts=5, planes=4, size=3, strength=strength)
     number = np.repeat(np.arange(5), 4)
-    theirs = reference.least(strength, problem.centre, number, problem.b.ravel(), problem.v.reshape(20, 3))
+    theirs = reference.least(strength, problem.center, number, problem.b.ravel(), problem.v.reshape(20, 3))
     ours = states(optimizer, problem, np.zeros(3))[-1].duality
     assert ours.dual <= theirs + 1e-7 * abs(theirs)
     assert ours.primal == pytest.approx(theirs, rel=3e-6)
@@ -216,12 +216,12 @@ def test_the_least_sum_of_maxima_is_that_of_a_general_solver(seed, strength, opt
 @pytest.mark.parametrize("strength", [0.2, 0.001])
 def test_at_another_strength_the_planes_are_taken_over(optimizer, strength):
     problem = problems.classes(0, strength=0.02)
-    last, other = states(optimizer, problem, problem.centre)[-1], problem.at(strength)
+    last, other = states(optimizer, problem, problem.center)[-1], problem.at(strength)
     resumed = optimizer.resumed(other, last, rng())
     assert other.asked == 0
     assert -resumed.value == pytest.approx(other.value(last.theta))
-    assert resumed.duality.dual > optimizer.init(other, problem.centre, rng()).duality.dual
-    fresh = states(optimizer, other, problem.centre)[-1].duality
+    assert resumed.duality.dual > optimizer.init(other, problem.center, rng()).duality.dual
+    fresh = states(optimizer, other, problem.center)[-1].duality
     while not resumed.done:
         resumed = optimizer.step(other, resumed)
     assert resumed.duality.primal == pytest.approx(fresh.primal, rel=2e-6)
@@ -231,13 +231,13 @@ def test_at_another_strength_the_planes_are_taken_over(optimizer, strength):
 @pytest.mark.parametrize("optimizer", METHODS, ids=repr)
 def test_states_are_values(optimizer):
     problem = problems.hinges(1)
-    state = states(optimizer, problem, problem.centre, most=3)[-1]
+    state = states(optimizer, problem, problem.center, most=3)[-1]
     before = state.planes.held()
     ours, theirs = (optimizer.step(problem, optimizer.step(problem, dataclasses.replace(state))) for _ in range(2))
     assert all(np.array_equal(a, b) for a, b in zip(before, state.planes.held(), strict=True))
     assert ours.theta.tobytes() == theirs.theta.tobytes()
     assert (ours.duality, ours.pull) == (theirs.duality, theirs.pull)
-    again = states(optimizer, problems.hinges(1), problem.centre, most=5)[-1]
+    again = states(optimizer, problems.hinges(1), problem.center, most=5)[-1]
     assert again.theta.tobytes() == ours.theta.tobytes()
 
 
@@ -248,11 +248,11 @@ def test_the_order_of_batches_is_drawn_anew_in_each_step():
             return super().planes(theta, parts)
 
     made = problems.classes(2, examples=20)
-    problem, optimizer = Watched(made.strength, made.centre, b=made.b, v=made.v), CuttingPlane(1e-9, batch=8)
+    problem, optimizer = Watched(made.strength, made.center, b=made.b, v=made.v), CuttingPlane(1e-9, batch=8)
     passes = []
     for seed in (0, 1):
         orders: list[list[int]] = []
-        state = optimizer.init(problem, problem.centre, np.random.default_rng(seed))
+        state = optimizer.init(problem, problem.center, np.random.default_rng(seed))
         optimizer.step(problem, optimizer.step(problem, state))
         assert [len(one) for one in orders] == [20, 8, 8, 4, 20, 8, 8, 4, 20]
         passes += [[*itertools.chain(*orders[1:4])], [*itertools.chain(*orders[5:8])]]
@@ -288,7 +288,7 @@ def test_a_good_start_needs_no_step():
 
 def test_a_program_that_is_not_solved_is_trouble_and_the_best_so_far_kept():
     problem = problems.classes(0, strength=1e-6)
-    seen = states(CuttingPlane(1e-6, level=1, inexact=1e-6, sweeps=1), problem, problem.centre)
+    seen = states(CuttingPlane(1e-6, level=1, inexact=1e-6, sweeps=1), problem, problem.center)
     assert seen[-1].done
     assert "was not solved in 10 sweeps" in seen[-1].trouble
     assert "allow more sweeps or raise the strength" in seen[-1].trouble
@@ -310,7 +310,7 @@ def test_a_failed_solution_is_begun_anew_with_more_sweeps(monkeypatch):
 
     monkeypatch.setattr(cutting_plane, "_converges", watched)
     problem = problems.classes(0, strength=0.01)
-    last = states(CuttingPlane(1e-6, level=1, sweeps=10), problem, problem.centre)[-1]
+    last = states(CuttingPlane(1e-6, level=1, sweeps=10), problem, problem.center)[-1]
     assert (10, False) in tried
     assert all(tried[i + 1] == (100, True) for i in range(len(tried)) if tried[i] == (10, False))
     assert not last.trouble
@@ -321,10 +321,10 @@ def test_numbers_too_large_are_trouble():
     problem = problems.hinges(0)
     huge = dataclasses.replace(problem, v=problem.v * 1e200)
     with np.errstate(all="ignore"):
-        last = states(CuttingPlane(), huge, problem.centre)[-1]
+        last = states(CuttingPlane(), huge, problem.center)[-1]
     assert last.done
     assert "scale the features" in last.trouble
-    assert np.array_equal(last.theta, problem.centre)
+    assert np.array_equal(last.theta, problem.center)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -344,10 +344,10 @@ def test_a_risk_that_ceases_to_be_finite_is_named():
             return offsets + (np.nan if np.any(theta) else 0.0), normals
 
     problem = problems.hinges(0)
-    cliff = Cliff(problem.strength, problem.centre, b=problem.b, v=problem.v)
-    seen = states(CuttingPlane(), cliff, problem.centre)
+    cliff = Cliff(problem.strength, problem.center, b=problem.b, v=problem.v)
+    seen = states(CuttingPlane(), cliff, problem.center)
     assert "too large in step 1" in seen[-1].trouble
-    assert np.array_equal(seen[-1].theta, problem.centre)
+    assert np.array_equal(seen[-1].theta, problem.center)
 
 
 @pytest.mark.parametrize(

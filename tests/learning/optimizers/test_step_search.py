@@ -56,7 +56,7 @@ def states(search, problem, start, seed=0, most=400):
 @given(VECTORS, st.integers(0, 9))
 def test_the_value_never_falls_and_is_that_of_the_parameters(peak, seed):
     problem = Quadratic(peak)
-    found = states(StepSearch(normalise=False), problem, np.ones(len(peak)), seed)
+    found = states(StepSearch(normalize=False), problem, np.ones(len(peak)), seed)
     values = [state.value for state in found]
     assert values == sorted(values)
     assert values == [problem.value(state.theta) for state in found]
@@ -64,7 +64,7 @@ def test_the_value_never_falls_and_is_that_of_the_parameters(peak, seed):
 
 @given(VECTORS)
 def test_at_the_end_no_step_that_it_tries_is_better(peak):
-    search, problem = StepSearch(tries=8, tolerance=0.0, normalise=False), Quadratic(peak)
+    search, problem = StepSearch(tries=8, tolerance=0.0, normalize=False), Quadratic(peak)
     last = states(search, problem, np.ones(len(peak)), most=5000)[-1]
     assert last.done
     for i in range(len(peak)):
@@ -77,7 +77,7 @@ def test_at_the_end_no_step_that_it_tries_is_better(peak):
 
 def test_it_comes_near_the_peak():
     peak = np.array([3.0, -0.5, 0.0, 40.0])
-    last = states(StepSearch(tolerance=1e-9, normalise=False), Quadratic(peak), np.ones(4))[-1]
+    last = states(StepSearch(tolerance=1e-9, normalize=False), Quadratic(peak), np.ones(4))[-1]
     np.testing.assert_allclose(last.theta, peak, atol=0.05, rtol=0.05)
 
 
@@ -106,7 +106,7 @@ def test_the_steps_that_are_tried(weight, size):
             asked.append(theta.tolist())
             return 0.0
 
-    search = StepSearch(first=0.5, growth=3.0, tries=3, normalise=False)
+    search = StepSearch(first=0.5, growth=3.0, tries=3, normalize=False)
     state = search.init(Flat(), np.array([weight, 3.0]), np.random.default_rng(0))
     while state.order[state.position] != 0:
         state = search.step(Flat(), state)
@@ -121,13 +121,13 @@ def test_a_state_is_only_left_for_a_better_one_though_values_promise_more():
         def values_along(self, *asked):
             return super().values_along(*asked) + 5.0
 
-    values = [state.value for state in states(StepSearch(normalise=False), Promising(np.array([3.0, -2.0])), np.ones(2))]
+    values = [state.value for state in states(StepSearch(normalize=False), Promising(np.array([3.0, -2.0])), np.ones(2))]
     assert values == sorted(values)
 
 
 @given(VECTORS)
 def test_values_at_once_are_the_same_search(peak):
-    search, start = StepSearch(normalise=False), np.ones(len(peak))
+    search, start = StepSearch(normalize=False), np.ones(len(peak))
     one, many = (states(search, kind(peak), start) for kind in (Quadratic, AtOnce))
     assert [state.theta.tolist() for state in one] == [state.theta.tolist() for state in many]
 
@@ -136,7 +136,7 @@ def test_it_ends_where_nothing_is_better():
     class Bounded(Quadratic):
         most = -0.5
 
-    found = states(StepSearch(normalise=False), Bounded(np.array([3.0, -2.0])), np.ones(2))
+    found = states(StepSearch(normalize=False), Bounded(np.array([3.0, -2.0])), np.ones(2))
     assert found[-1].done
     assert found[-1].value >= -0.5 > found[-2].value
 
@@ -144,13 +144,13 @@ def test_it_ends_where_nothing_is_better():
 def test_values_at_once_are_asked_for_where_offered():
     slow, fast = Quadratic(np.full(3, 2.0)), AtOnce(np.full(3, 2.0))
     for problem in (slow, fast):
-        states(StepSearch(normalise=False), problem, np.ones(3))
+        states(StepSearch(normalize=False), problem, np.ones(3))
     assert fast.asked < slow.asked / 10
 
 
 def test_a_state_is_a_value():
     """Going on from it, or from what JSON made of it, gives the same states: nothing outside it has changed, the generator neither."""
-    search, problem = StepSearch(normalise=False), Quadratic(np.arange(4.0))
+    search, problem = StepSearch(normalize=False), Quadratic(np.arange(4.0))
     rng = np.random.default_rng(3)
     middle = search.step(problem, search.init(problem, np.ones(4), rng))
     again = []
@@ -164,19 +164,19 @@ def test_a_state_is_a_value():
 
 
 def test_every_round_visits_every_coordinate_in_another_order():
-    found = states(StepSearch(tolerance=1e-12, normalise=False), Quadratic(np.linspace(-3, 5, 6)), np.ones(6))
+    found = states(StepSearch(tolerance=1e-12, normalize=False), Quadratic(np.linspace(-3, 5, 6)), np.ones(6))
     orders = [state.order.tolist() for state in found if state.position == 0]
     assert all(sorted(order) == list(range(6)) for order in orders)
     assert len({tuple(order) for order in orders}) > 1
 
 
 def test_it_stops_when_a_round_gains_little():
-    quick, slow = (len(states(StepSearch(tolerance=t, normalise=False), Quadratic(np.array([3.0, 7.0])), np.ones(2))) for t in (1.0, 1e-9))
+    quick, slow = (len(states(StepSearch(tolerance=t, normalize=False), Quadratic(np.array([3.0, 7.0])), np.ones(2))) for t in (1.0, 1e-9))
     assert quick < slow
 
 
 def test_the_loop_ends_with_it():
-    trained = Run(StepSearch(normalise=False), Quadratic(np.zeros(2)), np.ones(2), unheard, 1000)(Recorder())
+    trained = Run(StepSearch(normalize=False), Quadratic(np.zeros(2)), np.ones(2), unheard, 1000)(Recorder())
     assert trained.verdict.value == 0.0
     assert trained.steps < 1000
 

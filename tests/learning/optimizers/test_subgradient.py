@@ -71,7 +71,7 @@ def test_without_convexity_it_descends_and_claims_nothing(conjugate, seed):
 @pytest.mark.parametrize("optimizer", [*METHODS, Subgradient(convex=False), Subgradient(conjugate=True, convex=False)], ids=repr)
 def test_a_step_asks_once_and_states_are_values(optimizer):
     problem = problems.orders(1)
-    seen = states(optimizer, problem, problem.centre)
+    seen = states(optimizer, problem, problem.center)
     assert problem.asked == problem.parts * (len(seen) - (1 if not optimizer.convex else 0))  # the last found nowhere to go
     for state in (seen[2], seen[-2]):
         ours, theirs = (optimizer.step(problem, state) for _ in range(2))
@@ -83,11 +83,11 @@ def test_a_step_asks_once_and_states_are_values(optimizer):
 @pytest.mark.parametrize("strength", [0.2, 0.001])
 def test_at_another_strength_it_goes_on(optimizer, strength):
     problem = problems.hinges(0, strength=0.02)
-    last, other = states(optimizer, problem, problem.centre)[-1], problem.at(strength)
+    last, other = states(optimizer, problem, problem.center)[-1], problem.at(strength)
     resumed = optimizer.resumed(other, last, rng())
     assert -resumed.value == pytest.approx(other.value(last.theta))
-    assert resumed.duality.dual > optimizer.init(other, problem.centre, rng()).duality.dual
-    fresh = states(optimizer, other, problem.centre)[-1].duality
+    assert resumed.duality.dual > optimizer.init(other, problem.center, rng()).duality.dual
+    fresh = states(optimizer, other, problem.center)[-1].duality
     while not resumed.done:
         resumed = optimizer.step(other, resumed)
     assert resumed.duality.primal == pytest.approx(fresh.primal, rel=2e-6)

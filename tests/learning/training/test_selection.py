@@ -136,10 +136,10 @@ def test_the_last_bit_decides_nothing_among_candidates_within_the_noise(seed, co
     """If candidates differ by last bits alone, any may be the best; the simplest is kept all the same."""
     noise = np.random.default_rng(seed).normal(size=(count, 50))
     values = 0.5 + 0.1 * (noise - noise.mean(axis=1, keepdims=True))
-    for favourite in range(count):
-        shaken = verdicts_by(values * np.where(np.arange(count) == favourite, 1 + 1e-15, 1 - 1e-15)[:, None], np.ones(50))
+    for favorite in range(count):
+        shaken = verdicts_by(values * np.where(np.arange(count) == favorite, 1 + 1e-15, 1 - 1e-15)[:, None], np.ones(50))
         assert choose(shaken).number == 0
-        assert choose(shaken).best_number == favourite
+        assert choose(shaken).best_number == favorite
 
 
 def slow_average(values, weights):
@@ -185,7 +185,7 @@ def test_a_strength_hardly_moves_with_the_values(seed):
     rng = np.random.default_rng(seed)
     values = 0.5 + 0.1 * rng.normal(size=(11, 50))
     values -= values.mean(axis=1, keepdims=True)
-    numbers = [average(verdicts_by(values + 1e-3 * (np.arange(11) == favourite)[:, None], np.ones(50))).number for favourite in (0, 10)]
+    numbers = [average(verdicts_by(values + 1e-3 * (np.arange(11) == favorite)[:, None], np.ones(50))).number for favorite in (0, 10)]
     assert numbers[1] - numbers[0] in (0, 1)
 
 

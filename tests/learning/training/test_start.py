@@ -79,7 +79,7 @@ def test_training_begins_at_the_model(name):
     assert further.score(other) >= before.score(other)
 
 
-def test_a_network_is_standardised_anew():
+def test_a_network_is_standardized_anew():
     X, y, qid = rows()
     before = er.LambdaRank(hidden=3, max_iter=5).fit(X, y, qid=qid)
     far = er.RankingData.from_arrays(X.astype(np.float64) * 3 + 1e6, y, qid=qid, feature_names=[f"x{j}" for j in range(4)])
@@ -184,12 +184,12 @@ def test_a_start_keeps_its_levels():
     rng = np.random.default_rng(4)
     worth = {"amber": 2, "blue": 0, "cyan": 1, "dark": 0}
 
-    def frame(colours):
-        colour = rng.choice(colours, 200)
-        grades = [worth[name] for name in colour]
-        return pd.DataFrame({"query_id": np.repeat(np.arange(20), 10), "x": rng.normal(size=200), "colour": colour, "relevance": grades})
+    def frame(colors):
+        color = rng.choice(colors, 200)
+        grades = [worth[name] for name in color]
+        return pd.DataFrame({"query_id": np.repeat(np.arange(20), 10), "x": rng.normal(size=200), "color": color, "relevance": grades})
 
-    old, new = (er.RankingData.from_frame(frame(colours)) for colours in (["amber", "blue", "cyan"], ["blue", "cyan", "dark"]))
+    old, new = (er.RankingData.from_frame(frame(colors)) for colors in (["amber", "blue", "cyan"], ["blue", "cyan", "dark"]))
     before = er.LambdaMART(trees=10, missing="keep", bags=0).fit(old)
     after = er.LambdaMART(trees=10, missing="keep", bags=0).fit(new, start=before.model_)
     assert old.levels != new.levels

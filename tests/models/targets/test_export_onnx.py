@@ -1,4 +1,4 @@
-"""Exports to ONNX, by the real ONNX Runtime: double trees to the bit, all else within rounding, at the neighbours of every threshold."""
+"""Exports to ONNX, by the real ONNX Runtime: double trees to the bit, all else within rounding, at the neighbors of every threshold."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ seeds = st.integers(0, 10**6)
 
 
 def adversarial(scorer, seed, holes=False):
-    """Rows with each threshold's float32 neighbours, and odd values, in the place of its feature."""
+    """Rows with each threshold's float32 neighbors, and odd values, in the place of its feature."""
     terms, rows = plain(er.Model(scorer)), []
     odd = np.array([0.0, -0.0, 1e-45, -1e-45, 1e-38, 3e38, -3e38, *([np.nan] if holes else [])], np.float32)
     for tree in terms.trees:

@@ -1,7 +1,7 @@
 """Exports to search engines score as the model does: Elasticsearch LTR, OpenSearch LTR, Elasticsearch, Solr and RankLib.
 
 `tests/reference/engines_search.py` has the engines' arithmetic, document by document. It gives the scores that the engines themselves
-gave (`tests/golden/engines`: models, rows at the neighbours of their thresholds, and scores), to the bit.
+gave (`tests/golden/engines`: models, rows at the neighbors of their thresholds, and scores), to the bit.
 """
 
 import json
@@ -71,7 +71,7 @@ def forest(seed, holes=0.0):
 
 
 def adversarial(terms, seed, holes):
-    """Rows of thresholds, their neighbours among float32, zeros and the smallest numbers, some missing."""
+    """Rows of thresholds, their neighbors among float32, zeros and the smallest numbers, some missing."""
     rng, rows = np.random.default_rng(seed), np.empty((150, len(terms.features)))
     for j in range(len(terms.features)):
         at = np.concatenate(

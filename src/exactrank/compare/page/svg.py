@@ -1,11 +1,11 @@
 """SVG: elements as text that is escaped exactly once, how methods look, and scales with the axes of a chart.
 
 A chart takes the width that there is: points stand at shares of its plot, while texts and markers keep their size. Lines are drawn in a
-square of `SPAN` by `SPAN` that is stretched over the plot, without the width of their strokes. Where a label may meet its neighbour on a
+square of `SPAN` by `SPAN` that is stretched over the plot, without the width of their strokes. Where a label may meet its neighbor on a
 phone there are two sets of them, of which the page shows one.
 
-A method is recognised by colour, dash and marker, the same in every chart. Colours are those of Okabe & Ito (2008), which the
-colour-blind can tell apart, without yellow, which is pale on white. With 7 colours, 3 dashes and 5 markers two methods of fewer than 105
+A method is recognized by color, dash and marker, the same in every chart. Colors are those of Okabe & Ito (2008), which the
+color-blind can tell apart, without yellow, which is pale on white. With 7 colors, 3 dashes and 5 markers two methods of fewer than 105
 differ in one of them at least.
 
 Ticks are multiples of 1, 2 or 5 times a power of ten (Heckbert 1990); on a logarithmic scale the powers of ten, and 2 and 5 times those
@@ -36,7 +36,7 @@ NARROW, WIDE = 318.0, 700.0  #: pixels of the narrowest chart, and of the narrow
 TOP, RIGHT, BOTTOM = 24.0, 14.0, 22.0  #: pixels around a plot, with room for the titles of the axes
 TICK = 18.0  #: pixels for the labels of x
 GAP = 6.0  #: between a tick and its label
-COLOURS, DASHES = 7, 3
+COLORS, DASHES = 7, 3
 _NARROW, _BROAD = set("iljtfrI.,:;'|!()[] "), set("mwMW@%+=<>~\u2014\u2026\u2212")
 _SHAPES: dict[str, list[tuple[float, float]]] = {  # around 0, of about equal area
     "square": [(-3.1, -3.1), (3.1, -3.1), (3.1, 3.1), (-3.1, 3.1)],
@@ -141,13 +141,13 @@ def look(number: int) -> str:
     """The classes of a method's line.
 
     >>> look(0), look(8)
-    ('colour-0 dash-0', 'colour-1 dash-1')
+    ('color-0 dash-0', 'color-1 dash-1')
     """
-    return f"colour-{number % COLOURS} dash-{number // COLOURS % DASHES}"
+    return f"color-{number % COLORS} dash-{number // COLORS % DASHES}"
 
 
 def marker(number: int, x: str | float, y: str | float) -> Markup:
-    """The marker of a method; its colour is that of the group that it stands in."""
+    """The marker of a method; its color is that of the group that it stands in."""
     return element("use", href=f"#{MARKERS[number % len(MARKERS)]}", x=x, y=y)
 
 

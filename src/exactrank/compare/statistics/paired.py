@@ -12,7 +12,7 @@ A p-value does not say how large differences are. Those here are two-sided:
 
     t            t = mean(d) / (sd(d) / sqrt(n)), against Student's distribution with n - 1 degrees       (Student 1908)  (4)
     Wilcoxon     W = sum_q R_q, the signed ranks (1), against W with signs at random                     (Wilcoxon 1945)  (5)
-    randomisation    p = P(|sum_q s_q d_q| >= |sum_q d_q|),   s_q = +-1 evenly                             (Fisher 1935)  (6)
+    randomization    p = P(|sum_q s_q d_q| >= |sum_q d_q|),   s_q = +-1 evenly                             (Fisher 1935)  (6)
 
 If it made no difference which ranker answers a query, both signs of d_q would be equally likely: (6) assumes no more than that, and its
 statistic is the mean that is reported. Smucker, Allan & Carterette (2007) find that (4) and (6) agree on real runs and that (5) may not,
@@ -140,7 +140,7 @@ def wilcoxon(d: PerQuery) -> float:
     return _tabled(len(ranks), int(total))
 
 
-def randomisation(d: PerQuery, *, seed: int = 0, draws: int = 100_000) -> float:
+def randomization(d: PerQuery, *, seed: int = 0, draws: int = 100_000) -> float:
     """(6): over all signs where they are at most ``draws``, else (1 + hits) / (1 + draws) of signs drawn at random.
 
     Counting the signs that were observed as one of the draws keeps the test valid (Phipson & Smyth 2010), so p is never 0. Differences of
@@ -148,7 +148,7 @@ def randomisation(d: PerQuery, *, seed: int = 0, draws: int = 100_000) -> float:
     changes p.
     """
     if draws < 1:
-        raise DataError(f"randomisation(draws={draws}): expected at least 1")
+        raise DataError(f"randomization(draws={draws}): expected at least 1")
     d = counted(d)
     if len(d) < 2:
         return math.nan
@@ -164,7 +164,7 @@ def randomisation(d: PerQuery, *, seed: int = 0, draws: int = 100_000) -> float:
 
 
 #: The tests by name.
-TESTS: Mapping[str, Callable[[PerQuery], float]] = MappingProxyType({"wilcoxon": wilcoxon, "t": paired_t, "randomisation": randomisation})
+TESTS: Mapping[str, Callable[[PerQuery], float]] = MappingProxyType({"wilcoxon": wilcoxon, "t": paired_t, "randomization": randomization})
 
 
 def _tabled(n: int, total: int) -> float:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arrays import PerQuery
-from exactrank.compare.statistics.paired import TESTS, cohens_d, randomisation, rank_biserial, wins_ties_losses
+from exactrank.compare.statistics.paired import TESTS, cohens_d, randomization, rank_biserial, wins_ties_losses
 from exactrank.errors import DataError
 from exactrank.measures.evaluate import bootstrap_intervals
 
@@ -81,7 +81,7 @@ def all_pairs(values: Mapping[str, PerQuery], *, weight: PerQuery | None = None,
         counts = ~np.isnan(d) & (weights > 0)
         own = weights[counts]
         weighted.append(d[counts] * (own * (len(own) / own.sum())) if len(own) else d[counts])
-    tests: Mapping[str, Callable[[PerQuery], float]] = {**TESTS, "randomisation": partial(randomisation, seed=seed)}
+    tests: Mapping[str, Callable[[PerQuery], float]] = {**TESTS, "randomization": partial(randomization, seed=seed)}
     p = {name: [test(d) for d in weighted] for name, test in tests.items()}
     adjusted = {name: holm(own).tolist() for name, own in p.items()}
     pairs = []
@@ -92,7 +92,7 @@ def all_pairs(values: Mapping[str, PerQuery], *, weight: PerQuery | None = None,
     return tuple(pairs)
 
 
-def letters(names: Collection[str], pairs: Sequence[Pair], *, test: str = "randomisation", level: float = 0.05) -> dict[str, str]:
+def letters(names: Collection[str], pairs: Sequence[Pair], *, test: str = "randomization", level: float = 0.05) -> dict[str, str]:
     """For each method the letters of the methods that it significantly beats, as in tables of papers.
 
     Methods are a, b, c, ... in the order of ``names`` (see `letter`). Better is: the mean difference is above 0 and the adjusted p below

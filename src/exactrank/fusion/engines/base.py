@@ -1,7 +1,7 @@
-"""What a search engine is to tuning: its own normalisations, absent documents, signs and sums, and its configuration.
+"""What a search engine is to tuning: its own normalizations, absent documents, signs and sums, and its configuration.
 
-An engine ranks by a weighted sum of its systems' normalised scores, over the first ``depth`` documents of each. Weights that were
-tuned with another normalisation, or on longer lists, are not the best there. So an engine is a profile of the tuning: the weights are
+An engine ranks by a weighted sum of its systems' normalized scores, over the first ``depth`` documents of each. Weights that were
+tuned with another normalization, or on longer lists, are not the best there. So an engine is a profile of the tuning: the weights are
 tuned for exactly what it computes, and the configuration holds all that it needs to compute just that.
 """
 
@@ -31,7 +31,7 @@ class Settings:
 
     systems: Sequence[str]
     weights: Sequence[float]
-    normalise: str  #: without its constant
+    normalize: str  #: without its constant
     k: int  #: the constant of a reciprocal rank
     depth: int  #: documents of each list
     size: int  #: documents of the result
@@ -47,7 +47,7 @@ class SearchEngine:
     """How one engine, or one of its ways to combine, is tuned for and configured."""
 
     name: str
-    normalisations: Mapping[str, Normaliser]  #: its own, the default first
+    normalizations: Mapping[str, Normaliser]  #: its own, the default first
     write: Callable[[Settings], str]
     absent: str = "zero"
     signed: bool = False  #: may weights be negative?

@@ -49,7 +49,7 @@ def _retrievers(given: Settings, **more: Any) -> list[dict[str, Any]]:
 
 def write_linear(given: Settings) -> str:
     """The body of a search."""
-    retrievers = _retrievers(given, normalizer=NORMALIZERS[given.normalise])
+    retrievers = _retrievers(given, normalizer=NORMALIZERS[given.normalize])
     return pretty({"size": given.size, "retriever": {"linear": {"retrievers": retrievers, "rank_window_size": given.depth}}})
 
 

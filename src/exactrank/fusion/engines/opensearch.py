@@ -75,7 +75,7 @@ def write_normalization(given: Settings) -> str:
     """With the normalization processor."""
     combination = {"technique": "arithmetic_mean", "parameters": {"weights": list(given.weights)}}
     return _write(
-        given, "normalization-processor", {"normalization": {"technique": TECHNIQUES[given.normalise]}, "combination": combination}
+        given, "normalization-processor", {"normalization": {"technique": TECHNIQUES[given.normalize]}, "combination": combination}
     )
 
 

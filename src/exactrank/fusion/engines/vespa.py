@@ -5,7 +5,7 @@ All is double precision, over the documents that are reranked, N = ``rerank-coun
     vespa-linear            0.5 + (s - (max + min) / 2) / (max - min);  0.5 where all are equal                   (1)
     vespa-reciprocal-rank   1 / (k + rank), rank from 1, no two documents sharing one                             (2)
 
-Every document has every rank feature: where a term or the nearest neighbours did not match it, the feature is 0, and enters (1) and (2) as
+Every document has every rank feature: where a term or the nearest neighbors did not match it, the feature is 0, and enters (1) and (2) as
 such. So a document that a system lacks has score 0 before scores are made comparable. The union of the lists is reranked, at most depth
 documents times the number of systems.
 """
@@ -38,7 +38,7 @@ def write(given: Settings) -> str:
     functions = {name: "score_" + re.sub(r"\W", "_", name, flags=re.ASCII) for name in given.systems}
     if len(set(functions.values())) < len(functions):
         raise IncompatibleError(f"systems {', '.join(given.systems)} would be functions of the same name in Vespa; rename them")
-    how = "normalize_linear({})" if given.normalise == "vespa-linear" else f"reciprocal_rank({{}}, {given.k})"
+    how = "normalize_linear({})" if given.normalize == "vespa-linear" else f"reciprocal_rank({{}}, {given.k})"
     terms = [f"{weight!r} * {how.format(functions[name])}" for name, weight in zip(given.systems, given.weights, strict=True)]
     lines = ["rank-profile hybrid {"]
     for name, function in functions.items():

@@ -1,1 +1,1 @@
-"""Objectives: what is maximised, as functions of scores, of parameters, or along lines."""
+"""Objectives: what is maximized, as functions of scores, of parameters, or along lines."""

@@ -8,7 +8,7 @@ that rankers follow (forces, smooth measures, margins) see grades of at most MOS
 
 wherever a grade is an exponent: in nDCG, DCG and MeanNDCG with gain='exp2', and in ERR, whose max_grade stands for the largest grade.
 Smaller grades are left as they are. The measure is reported as asked, and also chooses the iterate to keep as asked, except for trees, of
-which too few would be kept: the top of a ranking is learnt first. Rankers that maximise the measure itself do so as asked.
+which too few would be kept: the top of a ranking is learnt first. Rankers that maximize the measure itself do so as asked.
 """
 
 from dataclasses import replace

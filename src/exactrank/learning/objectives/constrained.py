@@ -4,7 +4,7 @@
       = -shortfall      elsewhere: by how much they are missed, each as a share of its level, added up
 
 Measures are at least 0, so F prefers any point that keeps the constraints to any that does not. An ascent of F from weights that
-miss one therefore first meets them, and then maximises f without leaving them. On the breakpoints of all of them F is a step
+miss one therefore first meets them, and then maximizes f without leaving them. On the breakpoints of all of them F is a step
 function too, so its best interval along a line is exact.
 """
 

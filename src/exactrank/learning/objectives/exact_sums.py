@@ -21,7 +21,7 @@ def rounded(values: Values, largest: float, count: int) -> Values:
     [1.0, 0.33349609375]
     """
     exponent = math.frexp(largest * count)[1] if math.isfinite(largest * count) else None
-    if exponent is None or not -900 < exponent < 900:  # what is no number, or has no neighbours, is left to LightGBM
+    if exponent is None or not -900 < exponent < 900:  # what is no number, or has no neighbors, is left to LightGBM
         return values
     shift = math.ldexp(1.5, exponent)  # where doubles are one unit apart
     return (values + shift) - shift

@@ -36,8 +36,8 @@ def knows(objective: Objective, data: RankingData) -> bool:
     if type(objective) is not Lambdas or data.preferences is not None:
         return False
     measure = objective.measure
-    is_positional = isinstance(measure, Positional) and measure.normaliser != "mean_ideal"
-    return (measure is None or is_positional) and (objective.neighbours or NO_CUTOFF) > BANDS
+    is_positional = isinstance(measure, Positional) and measure.normalizer != "mean_ideal"
+    return (measure is None or is_positional) and (objective.neighbors or NO_CUTOFF) > BANDS
 
 
 def forces_on(objective: Objective, data: RankingData, lists: Lists, query_of_document: Array) -> Forces:
@@ -55,16 +55,16 @@ def _weights(data: RankingData, device: Device) -> Array | None:
 def _squared_error(objective: SquaredError, data: RankingData, lists: Lists, query_of_document: Array) -> Forces:
     xp, weights = lists.device.xp, _weights(data, lists.device)
     grades, shares = xp.asarray(np.ascontiguousarray(data.y, np.float64)), objective.shares(data)
-    centre, parts = np.float64(objective.centre(data)), None if shares is None else xp.asarray(shares)
+    center, parts = np.float64(objective.center(data)), None if shares is None else xp.asarray(shares)
 
     def forces(scores: Array, seen: Array) -> tuple[Array, Array]:
         slope, curvature = xp.empty(lists.documents), xp.empty(lists.documents)
         means = None
         if parts is not None:
             means = xp.empty(lists.queries)
-            lists.by_query("mean_residuals", scores, grades, centre, parts, lists.indptr, np.int32(lists.queries), means)
+            lists.by_query("mean_residuals", scores, grades, center, parts, lists.indptr, np.int32(lists.queries), means)
         rest = means, query_of_document, seen, weights, np.int64(lists.documents), slope, curvature
-        lists.by_document("residuals", REAL, scores, grades, centre, *rest)
+        lists.by_document("residuals", REAL, scores, grades, center, *rest)
         return slope, curvature
 
     return forces
@@ -79,8 +79,8 @@ def _lambdas(objective: Lambdas, data: RankingData, lists: Lists) -> Forces:
     else:
         useful, share = map(xp.asarray, _core.exchange_terms(*training_kernel(measure, data), data.indptr))
     rows = min(objective.truncation or NO_CUTOFF, NO_CUTOFF if measure is None else measure.cutoff)
-    limits = np.int32(measure is None), np.int32(rows), np.int32(objective.neighbours or NO_CUTOFF)
-    link = np.int32(LINKS[objective.link]), np.float64(objective.margin), np.float64(objective.near or 0.0), np.int32(objective.normalise)
+    limits = np.int32(measure is None), np.int32(rows), np.int32(objective.neighbors or NO_CUTOFF)
+    link = np.int32(LINKS[objective.link]), np.float64(objective.margin), np.float64(objective.near or 0.0), np.int32(objective.normalize)
 
     def forces(scores: Array, seen: Array) -> tuple[Array, Array]:
         order = lists.order(scores, worst_first)

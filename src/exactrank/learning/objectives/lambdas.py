@@ -10,7 +10,7 @@ The weight is 1 (RankNet), or the change of a measure when the two swap ranks (L
     step       1 where d < margin        a constant force: their step potentials                                (3)
     spring     max(0, margin - d)        a spring that pulls until the margin is reached                        (4)
 
-Pairs may be limited: ``neighbours`` is the maximum number of ranks between the two (1: nearest neighbours only), ``truncation`` the
+Pairs may be limited: ``neighbors`` is the maximum number of ranks between the two (1: nearest neighbors only), ``truncation`` the
 number of top ranks in which one of them must be. A measure with a cutoff has no weight for pairs below it anyway.
 
 With ``near`` the weight of a pair is its change of the measure divided by the distance that its scores have to move for it,
@@ -20,13 +20,13 @@ With ``near`` the weight of a pair is its change of the measure divided by the d
 the slope of the measure rather than its change, so that pairs far apart, which no tree will swap, count for little. (LightGBM's
 lambdarank does so, with 0.01.)
 
-With ``normalise`` all forces and curvatures of a query are multiplied by
+With ``normalize`` all forces and curvatures of a query are multiplied by
 
     log2(1 + S) / S,    S = the sum of the forces' sizes, each at both documents of its pair                    (6)
 
 so that a query with many or strong pairs counts for less: about the logarithm of its former weight. (LightGBM's ``lambdarank_norm``.)
 
-Pairs that the data has beside its grades (`exactrank.data.preferences`) push too, wherever they are ranked: ``neighbours`` and
+Pairs that the data has beside its grades (`exactrank.data.preferences`) push too, wherever they are ranked: ``neighbors`` and
 ``truncation`` do not limit them. Without a measure the weight of such a pair in (1) is the one given, w_ij. With a measure it is
 
     weight_ij = w_ij / (sum of the query's w),                                                                  (7)
@@ -55,17 +55,17 @@ class LambdaRule:
     """What lambda functions of pairs share: weights by a measure's changes, without one 1, a link, and which pairs meet."""
 
     remedy: ClassVar[str] = (
-        "use fewer pairs: LambdaRank and LambdaMART take truncation=10, neighbours=10 or weighted_by='nDCG@10'"
+        "use fewer pairs: LambdaRank and LambdaMART take truncation=10, neighbors=10 or weighted_by='nDCG@10'"
         " (and LambdaRank start='random', since RankNet has all pairs); or use RankSVM, ListNet or ListMLE, which need no pairs"
     )
 
     measure: Measure | None = None
     link: Link = "logistic"
     margin: float = 1.0
-    neighbours: int | None = None
+    neighbors: int | None = None
     truncation: int | None = None
     near: float | None = None
-    normalise: bool = field(default=False, kw_only=True)
+    normalize: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.measure is not None:
@@ -75,7 +75,7 @@ class LambdaRule:
         check_number("margin", self.margin)
         if self.near is not None and (self.measure is None or not 0 < self.near < float("inf")):
             raise SettingError(f"near must be a number above 0, and needs a measure; got {self.near} and {self.measure}")
-        for name in ("neighbours", "truncation"):
+        for name in ("neighbors", "truncation"):
             given = getattr(self, name)
             if given is not None and not (isinstance(given, int | np.integer) and 1 <= given < NO_CUTOFF):
                 raise SettingError(f"{name} must be a whole number of at least 1, or None for no limit; got {given}")
@@ -83,21 +83,21 @@ class LambdaRule:
     @property
     def conservative(self) -> bool:
         """Only RankNet's forces, of all pairs alike, are the slope of a cost; what a pair weighs otherwise depends on the ranking."""
-        return self.measure is None and self.neighbours is None and self.truncation is None and not self.normalise
+        return self.measure is None and self.neighbors is None and self.truncation is None and not self.normalize
 
     def pairs(self, data: RankingData) -> float:
         """How many pairs of documents meet in one pass."""
         sizes, cutoff = data.sizes, NO_CUTOFF if self.measure is None else self.measure.cutoff
         upper = np.minimum(sizes - 1, min(self.truncation or NO_CUTOFF, cutoff))
         given = 0 if data.preferences is None else len(data.preferences)
-        return given + float(np.minimum(upper * sizes - upper * (upper + 1) / 2, upper * (self.neighbours or NO_CUTOFF)).sum())
+        return given + float(np.minimum(upper * sizes - upper * (upper + 1) / 2, upper * (self.neighbors or NO_CUTOFF)).sum())
 
     def rule_on(self, data: RankingData) -> _core.LambdaRule:
         """The rule as the kernels take it."""
         kernel, grades = (None, data.y) if self.measure is None else training_kernel(self.measure, data)
-        limits = self.neighbours or NO_CUTOFF, self.truncation or NO_CUTOFF
+        limits = self.neighbors or NO_CUTOFF, self.truncation or NO_CUTOFF
         given = None if data.preferences is None else data.preferences.native(data.indptr)
-        return _core.LambdaRule(kernel, grades, data.y, self.link, self.margin, *limits, self.near or 0.0, self.normalise, given)
+        return _core.LambdaRule(kernel, grades, data.y, self.link, self.margin, *limits, self.near or 0.0, self.normalize, given)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class SampledLambdas(LambdaRule):
         lambda_ij = mean over samples of |weight_ij| link(s_i - s_j),    ranked by s + noise * e,  e standard logistic
 
     Weights do not jump when two documents change places, and since each tree gets new draws, none is fitted to a single ranking. YetiRank
-    has ``neighbours=1``: it trains on every two documents that could well be next to each other. Its weights, the difference of grades
+    has ``neighbors=1``: it trains on every two documents that could well be next to each other. Its weights, the difference of grades
     times decay^rank, are those of ``DCG(gain="linear", discount=[decay**r for r in range(longest)])``, up to a factor; Lyzhin, Ustimenko,
     Gulin & Prokhorenkova (2023) compare the two kinds.
 

@@ -1,6 +1,6 @@
 """Losses: functions of the scores of a query's documents, one class each with its equations.
 
-They are objectives (`exactrank.learning.objectives.score_space`), which are maximised: a loss is negated.
+They are objectives (`exactrank.learning.objectives.score_space`), which are maximized: a loss is negated.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from exactrank.errors import IncompatibleError, SettingError
 from exactrank.learning.objectives.bounded_gain import MOST, bounded, training_kernel
 from exactrank.learning.objectives.exact_sums import weighed_mean
 from exactrank.learning.objectives.score_space import read_measure
-from exactrank.learning.objectives.within_query import centred, pair_counts
+from exactrank.learning.objectives.within_query import centered, pair_counts
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.measures.families import Positional
 from exactrank.measures.graded import DCG, NDCG
@@ -127,17 +127,17 @@ class RankCosineLoss:
 
         loss = 1/2 (1 - cos(g, s)),    cos(g, s) = g . s / (|g| |s|)                                                (1)
 
-    Here s and g, the grades, are first centred within the query: a ranker's scores have no natural zero, so the loss should not
+    Here s and g, the grades, are first centered within the query: a ranker's scores have no natural zero, so the loss should not
     change when all scores of a query rise together, and its slopes sum to zero. It is then 0 only if the scores are a positive
     multiple of the grades plus a constant, and 1 if a negative one.
 
     Of losses that replace nDCG, (1) is not consistent: the scores of the least expected loss need not rank by expected nDCG, for
-    |g| differs between judgements. Ravikumar, Tewari & Yang (2011) divide by the ideal DCG instead:
+    |g| differs between judgments. Ravikumar, Tewari & Yang (2011) divide by the ideal DCG instead:
 
         loss = 1/2 (1 - G . s / (|G|_D |s|)),    G_i = 2^{y_i} - 1,    |G|_D = max over orders of sum_r G_r / log2(1 + r)    (2)
 
-    The expected loss is then least where s points along the mean of G / |G|_D, whose order is the best for nDCG. Centred scores
-    (G . s is then the same for a centred G) keep that order. Since |G|_D >= |G|, (2) lies between 0 and 1, but reaches neither.
+    The expected loss is then least where s points along the mean of G / |G|_D, whose order is the best for nDCG. Centered scores
+    (G . s is then the same for a centered G) keep that order. Since |G|_D >= |G|, (2) lies between 0 and 1, but reaches neither.
 
     Where all scores of a query are equal there is no angle. The cosine counts as 0 there, its mean over all directions, so the
     loss is 1/2; and the slope points at the target, as at distance 1 and a right angle to it, so that training leaves the point.
@@ -154,8 +154,8 @@ class RankCosineLoss:
         if self.consistent:
             kernel, grades = training_kernel(NDCG(), data)
             target = _core.worths(kernel, grades, data.indptr)
-        # Taking off the least first makes equal values exactly 0 when centred.
-        target = centred(target - np.repeat(np.minimum.reduceat(target, starts), data.sizes), data.indptr)
+        # Taking off the least first makes equal values exactly 0 when centered.
+        target = centered(target - np.repeat(np.minimum.reduceat(target, starts), data.sizes), data.indptr)
         if not self.consistent:
             target = _over_sums(target, np.maximum.reduceat(np.abs(target), starts), data)  # so that squares neither overflow nor vanish
             target = _over_sums(target, np.sqrt(np.add.reduceat(target**2, starts)), data)
@@ -172,7 +172,7 @@ class SmoothMeasure:
         h_ij = e^{-(s_i - s_d(j))^2 / sigma} / sum_l e^{-(s_l - s_d(j))^2 / sigma}                                  (1)
         value = sum_{j <= k} d_j sum_i g_i h_ij                                                                     (2)
 
-    where g is the usefulness over the measure's normaliser: the gain over the ideal DCG for nDCG. As sigma goes to 0 the value
+    where g is the usefulness over the measure's normalizer: the gain over the ideal DCG for nDCG. As sigma goes to 0 the value
     approaches the measure; a large sigma smooths away its steps, so methods start there and lower sigma. The slope is the full one,
     also through s_d(j), with the order held fixed; documents of equal score share the discounts of their ranks. If all scores of
     a query are equal the slope is 0: start elsewhere.
@@ -189,7 +189,7 @@ class SmoothMeasure:
 
     def __post_init__(self) -> None:
         read_measure(self)
-        if not isinstance(self.measure, Positional) or self.measure.normaliser == "mean_ideal":
+        if not isinstance(self.measure, Positional) or self.measure.normalizer == "mean_ideal":
             raise IncompatibleError(f"{self.measure} is not a sum over ranks, so it cannot be smoothed; use nDCG, DCG, P, R or RBP")
         check_number("sigma", self.sigma, above=True)
 
@@ -265,18 +265,18 @@ class PairHinge:
 
     No list of pairs of grades is made: the time is O(n log n) for n documents and the memory O(n), whatever the number of different grades.
 
-    ``normalise`` says what counts equally. Where the data is a part of the whole, ``mean_pairs`` is that of the whole.
+    ``normalize`` says what counts equally. Where the data is a part of the whole, ``mean_pairs`` is that of the whole.
     """
 
     loss: Loss = "squared-hinge"
-    normalise: Normalise = "query"
+    normalize: Normalise = "query"
     mean_pairs: float | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.loss not in ("hinge", "squared-hinge"):
             raise SettingError(f'loss={self.loss!r} is not one of "hinge", "squared-hinge"')
-        if self.normalise not in ("query", "pairs"):
-            raise SettingError(f'normalise={self.normalise!r} is not one of "query", "pairs"')
+        if self.normalize not in ("query", "pairs"):
+            raise SettingError(f'normalize={self.normalize!r} is not one of "query", "pairs"')
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
@@ -286,7 +286,7 @@ class PairHinge:
 
     def informed(self, data: Dataset) -> "PairHinge":
         """Itself with what it has to know of all queries, which ``data`` has."""
-        if self.normalise == "query" or self.mean_pairs is not None:
+        if self.normalize == "query" or self.mean_pairs is not None:
             return self
         counts = data.ask(Concatenated(pair_counts))
         return replace(self, mean_pairs=float(np.sum(counts * (data.weights / data.weights.mean())) / len(counts)))
@@ -313,9 +313,9 @@ class SquaredError:
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        return _core.squared_error(np.ascontiguousarray(data.y), self.shares(data), self.centre(data))
+        return _core.squared_error(np.ascontiguousarray(data.y), self.shares(data), self.center(data))
 
-    def centre(self, data: RankingData) -> float:
+    def center(self, data: RankingData) -> float:
         """Return the mean of all grades."""
         return weighed_mean(partial(_grades_by_block, data)) if self.mean is None else self.mean
 

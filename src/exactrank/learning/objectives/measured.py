@@ -2,7 +2,7 @@
 
     f(theta) = mean over queries of measure(s(theta))                                                           (1)
 
-Many values are computed at once where the architecture can. A measure that is only reported, not maximised, comes from the
+Many values are computed at once where the architecture can. A measure that is only reported, not maximized, comes from the
 same ranking. AdaRank needs values by query, of the model and of each of its features alone:
 
     E_q(theta) = measure of query q, ranked by its scores,    E_q(k) the same, ranked by feature k               (2)
@@ -118,7 +118,7 @@ class QueryPerformance:
     def __init__(self, measured: Measured, turned: bool = True) -> None:
         over, measure = measured.measure, measured.measure.measure
         most = np.nanmax(np.abs(over.values(measure.grades)))
-        if most > 1 + ROUNDING or (isinstance(measure, DCG) and measure.normaliser == "one"):
+        if most > 1 + ROUNDING or (isinstance(measure, DCG) and measure.normalizer == "one"):
             raise IncompatibleError(
                 f"AdaRank needs a measure of at most 1, and {measure.name} can exceed that; use one relative to the ideal, e.g. nDCG"
             )

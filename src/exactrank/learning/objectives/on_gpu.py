@@ -47,7 +47,7 @@ def _lambdas(objective: Lambdas, lists: Lists, grades: Array) -> Answer:
     counts = np.int32(lists.queries), np.int64(lists.documents)
     worst_first = lists.least_first(grades)
     rows = min(objective.truncation or NO_CUTOFF, NO_CUTOFF if measure is None else measure.cutoff)
-    limits = np.int32(rows), np.int32(objective.neighbours or NO_CUTOFF)
+    limits = np.int32(rows), np.int32(objective.neighbors or NO_CUTOFF)
     link = np.int32(LINKS[objective.link]), np.float64(objective.margin), np.float64(objective.near or 0.0)
     bound = None if measure is None else MeasureOnGpu.of(*_bounded(measure, lists, grades), pessimistic=True)
 
@@ -55,7 +55,7 @@ def _lambdas(objective: Lambdas, lists: Lists, grades: Array) -> Answer:
         real, factor = scores.dtype, xp.empty(lists.queries)
         order = lists.order(scores, worst_first, weight, factor)
         placed, slope = xp.empty((lists.documents, 4), real), xp.empty(lists.documents, real)
-        size = xp.empty(lists.documents) if objective.normalise else None
+        size = xp.empty(lists.documents) if objective.normalize else None
         where = placed, order, lists.indptr, *counts
         found = factor, slope, size
         if bound is None:

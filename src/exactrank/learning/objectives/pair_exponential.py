@@ -60,7 +60,7 @@ class Edge:
 class PairExponential:
     """(1) over ``data``, without missing values, and (2) for at most ``limit`` thresholds per feature; None: between any two values.
 
-    About equally many documents lie between neighbouring thresholds. Theta has three numbers per step: feature, threshold, jump.
+    About equally many documents lie between neighboring thresholds. Theta has three numbers per step: feature, threshold, jump.
     """
 
     def __init__(self, data: Dataset, limit: int | None = None, threads: int | None = None) -> None:

@@ -69,7 +69,7 @@ class Posed:
 
     def slope_of(self, theta: Theta, queries: Numbers) -> tuple[float, Theta]:
         """(1) and its slope over some of the queries alone: an estimate of both."""
-        value, slope = self._unpenalised(theta, queries)
+        value, slope = self._unpenalized(theta, queries)
         away = theta - self._origin
         return value - self.l2 / 2 * dot(away, away), slope - self.l2 * away
 
@@ -77,11 +77,11 @@ class Posed:
         """Where theta comes to by a step of ``rate`` along the slope of one query after the other, which pulls towards 0."""
         if np.any(self._origin):
             raise IncompatibleError(
-                "updates query by query pull the parameters towards 0, and this risk has another centre; use Adam or L-BFGS"
+                "updates query by query pull the parameters towards 0, and this risk has another center; use Adam or L-BFGS"
             )
         return self._asked.ask(PassOver(self._sum, np.ascontiguousarray(theta), order, rate, self.l2))
 
-    def _unpenalised(self, theta: Theta, queries: Numbers) -> tuple[float, Theta]:
+    def _unpenalized(self, theta: Theta, queries: Numbers) -> tuple[float, Theta]:
         """The mean over ``queries`` of (1), and its slope."""
         every = len(queries) == self.parts
         chosen = None if every else queries[np.argsort(self._wide[queries], kind="stable")]

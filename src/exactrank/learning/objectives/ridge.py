@@ -1,9 +1,9 @@
-"""Ridge regression on the grades, centred within queries, with the features in units of their own deviation.
+"""Ridge regression on the grades, centered within queries, with the features in units of their own deviation.
 
     least over v of  sum_i w_i (y_i - z_i'v)^2 + ridge |v|^2,    z_ij = x_ij / S_j,    S_j^2 = sum_i w_i x_ij^2          (1)
     v = (Z'WZ + ridge I)^-1 Z'Wy  =  B'(BB' + ridge I)^-1 W^1/2 y,    B = W^1/2 Z                                      (2)
 
-with x and y centred within queries and w_i the weight of document i times that of its query; the means of queries count documents by their
+with x and y centered within queries and w_i the weight of document i times that of its query; the means of queries count documents by their
 weights too. So a document of weight 2 is two documents. The weights of the features are v_j / S_j, so their units do not
 matter. (2) has a system of as many equations as there are features, or as documents: the smaller is solved.
 
@@ -27,10 +27,10 @@ from exactrank.data.dataset import Dataset, EachBlock, Part
 from exactrank.data.folds import Dealt
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.scratch_arrays import room_for
-from exactrank.learning.objectives.within_query import centred
+from exactrank.learning.objectives.within_query import centered
 
 Floats = npt.NDArray[np.float64]
-QUERIES_AT_ONCE = 32  #: are centred
+QUERIES_AT_ONCE = 32  #: are centered
 
 
 def ridge_weights(data: Dataset, ridge: float = 1e-3) -> Floats:
@@ -131,7 +131,7 @@ def _unit(squares: Floats) -> Floats:
 
 
 def _blocks(data: RankingData) -> Iterator[tuple[Floats, Floats]]:
-    """Features and grades of some queries after the other, centred and times the root of the weight; all in the same room."""
+    """Features and grades of some queries after the other, centered and times the root of the weight; all in the same room."""
     blocks = wide_blocks(data.indptr)
     kept = room_for((int(np.diff(data.indptr[blocks]).max()), data.n_features), np.float64, data.X)
     for first, last in pairwise(blocks.tolist()):
@@ -142,6 +142,6 @@ def _blocks(data: RankingData) -> Iterator[tuple[Floats, Floats]]:
             share = None if data.sample_weight is None else data.sample_weight[rows]
             root = np.sqrt(np.repeat(data.weights[a:b], data.sizes[a:b]) * (1.0 if share is None else share))
             own = slice(rows.start - start, rows.stop - start)
-            np.multiply(centred(data.X[rows], indptr, share), root[:, None], out=kept[own])
-            y[own] = centred(data.y[rows], indptr, share) * root
+            np.multiply(centered(data.X[rows], indptr, share), root[:, None], out=kept[own])
+            y[own] = centered(data.y[rows], indptr, share) * root
         yield kept[: len(y)], y

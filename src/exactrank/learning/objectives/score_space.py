@@ -1,7 +1,7 @@
 """Objectives as functions of scores: what is asked of one, whatever made the scores.
 
 An objective is a frozen value; ``on(data)`` binds it to the grades and boundaries of some data. Its value is a sum over
-queries and is maximised; a lambda function has a slope whether or not there is a function of which it is the slope
+queries and is maximized; a lambda function has a slope whether or not there is a function of which it is the slope
 (Burges, Ragno & Le 2006, section 4). An objective that looks at pairs of documents says how many, and a high cost is announced before the
 work begins.
 """
@@ -31,7 +31,7 @@ SECONDS_PER_PAIR = 5e-9  #: about, on one thread
 
 @runtime_checkable
 class Objective(Protocol):
-    """Something to maximise by moving scores. If its slope is not that of its value, it says ``conservative = False``."""
+    """Something to maximize by moving scores. If its slope is not that of its value, it says ``conservative = False``."""
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 import numpy.typing as npt
 
-from exactrank._support.pictures import COLOURS, Pictured, draw_steps
+from exactrank._support.pictures import COLORS, Pictured, draw_steps
 from exactrank._support.tables import Shown, Values
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class StepFunction(Shown, Pictured):
         return self._plot(ax, path, force, low=low, high=high, best=ax is None, **style)
 
     def _draw(
-        self, axes: "Axes", low: float | None = None, high: float | None = None, best: bool = True, color: str = COLOURS[0], **style: object
+        self, axes: "Axes", low: float | None = None, high: float | None = None, best: bool = True, color: str = COLORS[0], **style: object
     ) -> None:
         ends = np.quantile(self.breakpoints, [0.05, 0.95]) if len(self.breakpoints) else np.zeros(2)
         margin = 0.05 * float(ends[1] - ends[0]) or 1.0
@@ -177,8 +177,8 @@ class StepFunction(Shown, Pictured):
         axes.set_xlabel("alpha")
         if best:
             top = self.best(left, right)
-            axes.axvspan(top.low, top.high, color=COLOURS[1], alpha=0.2, linewidth=1)
-            axes.plot(top.middle(), top.value, "o", color=COLOURS[1], label=f"best: {top.value:.4f} at {top.middle():.4g}")
+            axes.axvspan(top.low, top.high, color=COLORS[1], alpha=0.2, linewidth=1)
+            axes.plot(top.middle(), top.value, "o", color=COLORS[1], label=f"best: {top.value:.4f} at {top.middle():.4g}")
             axes.set(xlim=(left, right), ylabel="value")
             axes.margins(y=0.08)
             axes.legend()

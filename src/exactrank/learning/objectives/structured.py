@@ -21,7 +21,7 @@ AP    c from all pairs of a relevant document i and another j (Yue, Finley, Radl
 RR, Success    c as in (4). For each rank of the first relevant document the best ranking has the best others above it and the
     rest by score.
 
-(3) is a quadratic assignment, hard to maximise. The search covers rankings that solve (1) with delta in other units, and the ranking by
+(3) is a quadratic assignment, hard to maximize. The search covers rankings that solve (1) with delta in other units, and the ranking by
 score, and takes the largest product. What it finds is never more than (3), on small queries mostly equal to it, and still a
 bound on delta of the ranking by score. But a plane through it need not lie below the loss that is found elsewhere: with
 rescaled slacks the gap of the solvers is no certificate.
@@ -62,7 +62,7 @@ LARGEST_WORTH = 1e100
 
 @dataclass(frozen=True)
 class Structured:
-    """(1), (2) or (3) negated, to be maximised; ``A`` belongs to positional measures, ``seed`` draws among ties, from ``first`` on."""
+    """(1), (2) or (3) negated, to be maximized; ``A`` belongs to positional measures, ``seed`` draws among ties, from ``first`` on."""
 
     measure: Measure
     A: Shape | tuple[float, ...] = "linear"
@@ -224,7 +224,7 @@ def _checked_table(given: tuple[float, ...]) -> tuple[float, ...]:
 
 def _separable(measure: Measure) -> Positional | AP | RR | Success:
     """``measure``, if its most violated rankings can be found."""
-    if isinstance(measure, Positional) and measure.normaliser != "mean_ideal":
+    if isinstance(measure, Positional) and measure.normalizer != "mean_ideal":
         return measure
     if isinstance(measure, RR | Success) or (isinstance(measure, AP) and measure.k is None):
         return measure

@@ -14,7 +14,7 @@ from exactrank.data.dataset import Dataset, EachBlock, Part, Score
 from exactrank.data.ranking_data import RankingData
 
 
-def centred(values: npt.NDArray[Any], indptr: Boundaries, weight: PerDocument | None = None) -> npt.NDArray[np.float64]:
+def centered(values: npt.NDArray[Any], indptr: Boundaries, weight: PerDocument | None = None) -> npt.NDArray[np.float64]:
     """``values``, one or a row of them per document, less the mean of their query, by the documents' ``weight`` where there is one."""
     doubles = values.astype(np.float64)
     share = None if weight is None else weight.reshape((-1,) + (1,) * (values.ndim - 1))
@@ -45,7 +45,7 @@ def squares_by_block(values: PerDocument | Matrix, indptr: Boundaries) -> list[f
     found = []
     for first, last in pairwise(wide_blocks(indptr).tolist()):
         own = indptr[first : last + 1]
-        found.append(float(np.sum(centred(values[own[0] : own[-1]], own - own[0]) ** 2)))
+        found.append(float(np.sum(centered(values[own[0] : own[-1]], own - own[0]) ** 2)))
     return found
 
 

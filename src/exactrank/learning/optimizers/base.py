@@ -1,6 +1,6 @@
 """Common interface of all optimizers: a state that is a value, made by ``init`` and advanced by ``step``.
 
-Values are maximised, here and in all objectives. Only a risk, which large-margin methods bound from below by planes, is minimised,
+Values are maximized, here and in all objectives. Only a risk, which large-margin methods bound from below by planes, is minimized,
 with its primal and dual; `Duality.value` and `exactrank.learning.optimizers.cutting_plane.value_of` change the sign.
 
 A state holds everything that the next step depends on, including the state of the random generator, so that it can be saved and
@@ -15,9 +15,9 @@ from typing import ClassVar, Generic, Never, Protocol, Self, TypeVar, cast, runt
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.learning import optimizers
 from exactrank._support.serialize import storable
 from exactrank.errors import IncompatibleError
+from exactrank.learning import optimizers
 
 Theta = npt.NDArray[np.float64]  #: the parameters, flat
 Draws = Mapping[str, object]  #: the state of a random generator
@@ -27,7 +27,7 @@ AT_ONCE = ("values", "values_along", "differences")
 
 @runtime_checkable
 class Valued(Protocol):
-    """A problem with a value, which is to be maximised."""
+    """A problem with a value, which is to be maximized."""
 
     def value(self, theta: Theta) -> float:
         """The objective at ``theta``."""
@@ -36,7 +36,7 @@ class Valued(Protocol):
 @storable
 @dataclass(frozen=True)
 class Duality:
-    """The bounds on the minimum of a problem that is minimised."""
+    """The bounds on the minimum of a problem that is minimized."""
 
     primal: float  #: the problem's value at theta
     dual: float  #: no theta has a smaller one

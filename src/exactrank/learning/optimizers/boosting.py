@@ -142,7 +142,7 @@ class BoostState(State[Theta], Generic[F]):
 
 @dataclass(frozen=True)
 class RankBoostOptimizer:
-    """(5) and (6) minimise the loss; the value is its negation. Done when no step has an edge, or one orders all that can be ordered.
+    """(5) and (6) minimize the loss; the value is its negation. Done when no step has an edge, or one orders all that can be ordered.
 
     Without any step all scores tie, so the start is after the first one.
     """

@@ -5,7 +5,7 @@ function and touches it at that point, so
 
     J(theta') <= convex(theta'; theta) <= convex(theta; theta) = J(theta)                                        (1)
 
-for its minimiser theta': a step never ascends. Each step is a convex problem, for any optimizer of those. Where many steps go the
+for its minimizer theta': a step never ascends. Each step is a convex problem, for any optimizer of those. Where many steps go the
 same way they are short; so each goes on in its direction, twice as far and twice again, while that descends.
 
 That is slow for many problems that differ only in strength. With both functions at hand, J = penalty + f - h, planes
@@ -13,7 +13,7 @@ below f stay valid for any h and any strength. So a **bundle** of them is kept, 
 
     theta+ = argmin_t  penalty(t) + max_k (f(theta_k) + f'_k . (t - theta_k)) - h'(theta) . t + pull/2 |t - theta|^2        (2)
 
-The tangent of h only moves the centre of the quadratic terms. Where J falls by a share of what (2) promises theta moves there, and
+The tangent of h only moves the center of the quadratic terms. Where J falls by a share of what (2) promises theta moves there, and
 h has a new tangent; else the pull grows. The next problem goes on from the same theta and planes.
 """
 
@@ -72,7 +72,7 @@ class ConcaveConvex:
         return State(theta, _value(problem, theta))
 
     def step(self, problem: DifferenceOfConvex, state: State[Theta]) -> State[Theta]:
-        """The minimiser of the convex problem at hand, where it descends."""
+        """The minimizer of the convex problem at hand, where it descends."""
         rng = np.random.default_rng(state.steps)
         convex = problem.convexified(state.theta)
         within = self.inner.init(convex, state.theta, rng)
@@ -133,18 +133,18 @@ class ConcaveConvexBundle:
     def init(self, problem: SplitRisk, theta: Theta, rng: np.random.Generator) -> SplitRiskState:
         """At ``theta``, with the plane there."""
         f, h = problem.apart(theta)
-        planes = Planes(1, problem.strength, problem.centre)
+        planes = Planes(1, problem.strength, problem.center)
         planes.add(np.zeros(1, np.int64), *tangent(theta, *f))
         value = value_of(problem, theta, f[0] - h[0])
         if not np.isfinite(value + f[1].sum() + h[1].sum()):
             trouble = "the objective or its slope is not finite at the start; scale the features or the start down"
             return SplitRiskState(theta, value, done=True, trouble=trouble, f=f, h=h, planes=planes, pull=0.0)
-        slope = f[1] - h[1] + problem.strength * (theta - problem.centre)
+        slope = f[1] - h[1] + problem.strength * (theta - problem.center)
         pull = dot(slope, slope) / (2 * FIRST * max(abs(value), 1e-300)) - problem.strength
         return SplitRiskState(theta, value, f=f, h=h, planes=planes, pull=max(pull, LEAST_PULL * problem.strength))
 
     def resumed(self, problem: SplitRisk, state: SplitRiskState, rng: np.random.Generator) -> SplitRiskState:
-        """The state to start from in a problem that differs in its strength or centre alone: all planes are still good."""
+        """The state to start from in a problem that differs in its strength or center alone: all planes are still good."""
         value = value_of(problem, state.theta, state.f[0] - state.h[0])
         return replace(state, value=value, steps=0, done=bool(state.trouble), pull=max(state.pull, LEAST_PULL * problem.strength))
 
@@ -152,9 +152,9 @@ class ConcaveConvexBundle:
         """Step to the minimum of (2), if J falls enough."""
         planes, strength = state.planes.copy(), problem.strength + state.pull
         # all but the planes is one quadratic term, plus a constant
-        centre = (problem.strength * problem.centre + state.pull * state.theta + state.h[1]) / strength
-        planes.pose(strength, centre)
-        offset = state.theta - centre
+        center = (problem.strength * problem.center + state.pull * state.theta + state.h[1]) / strength
+        planes.pose(strength, center)
+        offset = state.theta - center
         upper_bound = state.f[0] + 0.5 * strength * dot(offset, offset)
         trouble = solved(planes, upper_bound, self.inexact, FINE * self.tolerance * abs(state.value), self.sweeps)
         if trouble:

@@ -17,14 +17,14 @@ all weights, as Tan et al. suggest for future work.
 
     theta <- theta + alpha* g(theta),    then a round of (1)                                                    (3)
 
-with alpha* the best of all step lengths. g need not be the slope of what is maximised: a lambda function is a good guess at
+with alpha* the best of all step lengths. g need not be the slope of what is maximized: a lambda function is a good guess at
 where a measure rises, and the exact step says how far.
 
 **Under a guard** a step must not do harm elsewhere:
 
     step from theta to theta' is allowed if  f(theta') > f(theta)  and  g(theta') >= g(theta)                    (4)
 
-f is maximised; g is the same on data that f does not see, such as the queries that a bootstrap sample leaves out. A step
+f is maximized; g is the same on data that f does not see, such as the queries that a bootstrap sample leaves out. A step
 that lowers g reports the value -inf, which no optimizer takes.
 """
 

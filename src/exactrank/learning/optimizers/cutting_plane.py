@@ -1,14 +1,14 @@
-"""Cutting planes for convex functions with a quadratic term, as large-margin methods minimise them.
+"""Cutting planes for convex functions with a quadratic term, as large-margin methods minimize them.
 
-    J(theta) = strength/2 |theta - centre|^2 + risk(theta),    risk(theta) = sum_p risk_p(theta)                 (1)
+    J(theta) = strength/2 |theta - center|^2 + risk(theta),    risk(theta) = sum_p risk_p(theta)                 (1)
 
 The risk need not have a slope everywhere; each answer about it is a plane below it, which touches it at theta. Planes bound J from
 below, so that a method can say how far it still is from the optimum (Teo, Le, Smola & Vishwanathan 2007). Each part of the risk is
 modelled by the planes found so far (Chapelle, Le & Smola 2007, Algorithm 1; Tsochantaridis et al. 2005):
 
-    model(t) = strength/2 |t - centre|^2 + sum_p max_{i in p} (b_i + v_i . t)  <=  J(t)                          (2)
+    model(t) = strength/2 |t - center|^2 + sum_p max_{i in p} (b_i + v_i . t)  <=  J(t)                          (2)
 
-A step minimises the model, asks every part for its plane there, and adds it to the model. The program is solved in the dual,
+A step minimizes the model, asks every part for its plane there, and adds it to the model. The program is solved in the dual,
 which bounds J from below, with the authors' four savings: the dual variables are kept from step to step, planes that have been
 idle for ``keep`` steps are forgotten, the program is solved no better than a share ``inexact`` of what a step can gain, and a
 part's new variable is moved first.
@@ -24,7 +24,7 @@ Nemirovskii & Nesterov 1995). A level of 1 is no pull, as published.
 
 A **bundle** of planes (Teo et al. 2007) has the whole risk for its one part, with g_k a subgradient at the k-th theta:
 
-    strength/2 |t - centre|^2 + max_k (risk(theta_k) + g_k . (t - theta_k))  <=  J(t)                            (4)
+    strength/2 |t - center|^2 + max_k (risk(theta_k) + g_k . (t - theta_k))  <=  J(t)                            (4)
 
 The program has as many variables as there were steps, however many parts the risk sums. One plane says less than a plane for each
 part, so there are more steps, and the shorter they are the better: the level is lower.
@@ -55,14 +55,14 @@ storable(Planes)
 
 
 class Regularised(Protocol):
-    """(1), to be minimised, with a risk that is one convex function."""
+    """(1), to be minimized, with a risk that is one convex function."""
 
     @property
     def strength(self) -> float:
         """The weight of the quadratic term, above 0."""
 
     @property
-    def centre(self) -> Theta:
+    def center(self) -> Theta:
         """The point at which the quadratic term is 0."""
 
     def risk(self, theta: Theta) -> tuple[float, Theta]:
@@ -82,12 +82,12 @@ class SumOfMaxima(Regularised, Protocol):
 
 def penalty(problem: Regularised, theta: Theta) -> float:
     """The quadratic term at ``theta``."""
-    offset = theta - problem.centre
+    offset = theta - problem.center
     return 0.5 * problem.strength * dot(offset, offset)
 
 
 def value_of(problem: Regularised, theta: Theta, risk: float) -> float:
-    """-J if the risk at ``theta`` is this: what is maximised."""
+    """-J if the risk at ``theta`` is this: what is maximized."""
     return -(risk + penalty(problem, theta))
 
 
@@ -133,7 +133,7 @@ class CuttingPlane:
 
     def begun(self, problem: SumOfMaxima, theta: Theta, touching: Touching, rng: np.random.Generator) -> PlanesState:
         """At ``theta``, with the planes that are ``touching`` there."""
-        planes = Planes(problem.parts, problem.strength, problem.centre)
+        planes = Planes(problem.parts, problem.strength, problem.center)
         nothing = Duality(np.inf, -np.inf)
         start = PlanesState(theta, -np.inf, duality=nothing, risk=np.inf, planes=planes, pull=0.0, draws=draws_of(rng))
         state = replace(self.added(problem, start, planes, theta, touching), steps=0)
@@ -147,9 +147,9 @@ class CuttingPlane:
         return replace(state, pull=max(dot(slope, slope) / (2 * gain) - problem.strength, LEAST_PULL * problem.strength))
 
     def resumed(self, problem: Regularised, state: PlanesState, rng: np.random.Generator) -> PlanesState:
-        """The state to start from in a problem that differs in its strength or centre alone: all planes are still good."""
+        """The state to start from in a problem that differs in its strength or center alone: all planes are still good."""
         planes = state.planes.copy()
-        planes.pose(problem.strength, problem.centre)
+        planes.pose(problem.strength, problem.center)
         duality = Duality(state.risk + penalty(problem, state.theta), planes.dual())
         fresh = replace(state, steps=0, trouble="", planes=planes, draws=draws_of(rng))
         return replace(fresh, value=duality.value, done=duality.gap <= self.tolerance, duality=duality)
@@ -168,7 +168,7 @@ class CuttingPlane:
                 planes.improve(batch)
         theta, before = planes.theta(), state.duality.primal
         gain = before - planes.height() - penalty(problem, theta)
-        planes.pose(problem.strength, problem.centre)
+        planes.pose(problem.strength, problem.center)
         after = self.added(problem, state, planes, theta, problem.planes(theta, _every(problem)))
         change = 1 / FASTEST
         if not before - after.duality.primal >= TRUSTED * gain:
@@ -194,9 +194,9 @@ class CuttingPlane:
     def _solved(self, planes: Planes, problem: SumOfMaxima, state: PlanesState) -> str:
         """Solve (3); what is wrong where that fails."""
         strength = problem.strength + state.pull  # both quadratic terms together are another one, plus a constant
-        centre = (problem.strength * problem.centre + state.pull * state.theta) / strength
-        planes.pose(strength, centre)
-        offset = state.theta - centre
+        center = (problem.strength * problem.center + state.pull * state.theta) / strength
+        planes.pose(strength, center)
+        offset = state.theta - center
         upper_bound = state.risk + 0.5 * strength * dot(offset, offset)
         return solved(planes, upper_bound, self.inexact, max(FINE * self.tolerance, FINEST) * abs(upper_bound), self.sweeps)
 
@@ -236,7 +236,7 @@ class OnePartProblem:
     parts = 1
 
     def __init__(self, problem: Regularised) -> None:
-        self.strength, self.centre, self.risk = problem.strength, problem.centre, problem.risk
+        self.strength, self.center, self.risk = problem.strength, problem.center, problem.risk
 
     def planes(self, theta: Theta, parts: npt.NDArray[np.int64]) -> Touching:
         """The tangent at ``theta``, (4)."""

@@ -74,7 +74,7 @@ class Sloped(Protocol):
     """A problem with a slope."""
 
     def value_and_slope(self, theta: Theta) -> tuple[float, Theta]:
-        """The objective at ``theta``, which is to be maximised, and its slope."""
+        """The objective at ``theta``, which is to be maximized, and its slope."""
 
 
 class StronglyConvexProblem(Sloped, Protocol):

@@ -38,7 +38,7 @@ class SearchState(State[Theta]):
 class StepSearch:
     """Ascend by the best of the steps (1); done when a round gains less than ``tolerance``, or the value is the problem's ``most``.
 
-    ``normalise`` keeps (2). A problem that has ``values_along(theta, i, weights)`` is asked for all steps of a coordinate at once.
+    ``normalize`` keeps (2). A problem that has ``values_along(theta, i, weights)`` is asked for all steps of a coordinate at once.
     """
 
     asks: ClassVar[type] = Valued
@@ -47,7 +47,7 @@ class StepSearch:
     growth: float = 2.0
     tries: int = 25
     tolerance: float = 0.001
-    normalise: bool = True
+    normalize: bool = True
 
     def __post_init__(self) -> None:
         for name, setting, least in (("the first step", self.first, 0.0), ("growth", self.growth, 1.0)):
@@ -74,7 +74,7 @@ class StepSearch:
         tried = np.concatenate([state.theta[i] + reach, state.theta[i] - reach])  # (1)
         # 0 is not tried where all other parameters are 0 and only proportions count.
         nothing_else = np.count_nonzero(state.theta) == np.count_nonzero(state.theta[i])
-        tried = tried[tried != 0.0] if self.normalise and nothing_else else np.append(0.0, tried)
+        tried = tried[tried != 0.0] if self.normalize and nothing_else else np.append(0.0, tried)
         ask = getattr(problem, "values_along", None)
         values = ask(state.theta, i, tried) if ask is not None else [problem.value(np.where(at_coordinate, w, state.theta)) for w in tried]
         new_state = replace(state, steps=state.steps + 1, position=state.position + 1)
@@ -96,4 +96,4 @@ class StepSearch:
 
     def _normalize(self, theta: Theta) -> Theta:
         total = np.sum(np.abs(theta))
-        return theta / total if self.normalise and total > 0 else theta
+        return theta / total if self.normalize and total > 0 else theta

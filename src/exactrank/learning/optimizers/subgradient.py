@@ -1,6 +1,6 @@
 """Steepest and conjugate subgradients with backtracking (Chapelle, Le & Smola 2007, section 3.3.1; Wolfe 1975).
 
-    theta+ = theta + reach * direction,    direction = -G,  G = strength (theta - centre) + a subgradient of the risk    (1)
+    theta+ = theta + reach * direction,    direction = -G,  G = strength (theta - center) + a subgradient of the risk    (1)
 
 A step asks once. If J falls by a tenth of what the direction promises, theta moves and the reach grows; else the reach is
 halved, until nothing can be gained. At a kink a subgradient need not point down. The conjugate method looks for a direction
@@ -64,7 +64,7 @@ class Subgradient:
         if below is None and self.convex:
             below = Bundle(self.tolerance).begun(OnePartProblem(problem), theta, tangent(theta, risk, subgradient), rng)
         value = value_of(problem, theta, risk)
-        slope = subgradient + problem.strength * (theta - problem.centre)
+        slope = subgradient + problem.strength * (theta - problem.center)
         steepness = dot(slope, slope)
         if not np.isfinite(value + steepness):
             trouble = "the objective is not finite at the start; scale the features or the start down"
@@ -73,7 +73,7 @@ class Subgradient:
         return self._judged(SubgradientState(theta, value, slope=slope, known=(slope,), reach=reach, below=below))
 
     def resumed(self, problem: Regularised, state: SubgradientState, rng: np.random.Generator) -> SubgradientState:
-        """The state to start from in a problem that differs in its strength or centre alone."""
+        """The state to start from in a problem that differs in its strength or center alone."""
         below = None if state.below is None else Bundle(self.tolerance).resumed(problem, state.below, rng)
         return self.init(problem, state.theta, rng, below)
 
@@ -91,7 +91,7 @@ class Subgradient:
         theta = state.theta + state.reach * direction
         risk, subgradient = problem.risk(theta)
         value = value_of(problem, theta, risk)
-        slope = subgradient + problem.strength * (theta - problem.centre)
+        slope = subgradient + problem.strength * (theta - problem.center)
         state = replace(state, steps=state.steps + 1)
         if not np.isfinite(value + slope.sum()):
             return replace(state, reach=state.reach / 2)

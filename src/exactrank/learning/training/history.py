@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactrank._support.pictures import COLOURS, INK, QUIET, Pictured, caption
+from exactrank._support.pictures import COLORS, INK, QUIET, Pictured, caption
 from exactrank._support.tables import Shown, Values, by_column
 from exactrank.learning.training.progress import Progress
 
@@ -53,13 +53,13 @@ class History(tuple[Progress, ...], Shown, Pictured):
 
     def _draw(self, axes: "Axes", **options: object) -> None:
         runs = [list(steps) for _, steps in groupby(self, lambda step: step.run)]
-        for colour, name, label in ((COLOURS[0], "value", "training data"), (COLOURS[1], "valid", "validation data")):
+        for color, name, label in ((COLORS[0], "value", "training data"), (COLORS[1], "valid", "validation data")):
             if all(getattr(step, name) is None for step in self):
                 continue
             for number, steps in enumerate(runs):  # one line per run, as the next begins elsewhere
                 values = np.array([getattr(step, name) for step in steps], np.float64)
                 alone = "." if len(steps) == 1 else None
-                axes.plot([step.step for step in steps], values, marker=alone, color=colour, label=None if number else label)
+                axes.plot([step.step for step in steps], values, marker=alone, color=color, label=None if number else label)
         for steps in runs[1:] if len(runs) <= MARKED else ():
             axes.axvline(steps[0].step, color=QUIET, linewidth=0.6, linestyle=":", label="a new run" if steps is runs[1] else None)
         if self.best is not None:

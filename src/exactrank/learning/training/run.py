@@ -120,7 +120,7 @@ class Recorder(Generic[It]):
         return verdict
 
     def beside(self, name: str) -> str:
-        """The key of something in the journal that this run shares with its neighbours."""
+        """The key of something in the journal that this run shares with its neighbors."""
         return f"{self.place.rpartition('/')[0]}:{name}"
 
 
@@ -129,7 +129,7 @@ class Run(Generic[P, It, S]):
     """``optimizer`` on ``problem`` from ``start``, judged by ``judge``; a function of the recorder.
 
     ``patience`` ends it after that many steps in a row without a better one. ``seed`` is that of the optimizer's draws, or
-    their generator. A problem that is `Redrawn` gets new draws for each step, by its number. Neighbouring runs of one ``chain`` each go
+    their generator. A problem that is `Redrawn` gets new draws for each step, by its number. Neighboring runs of one ``chain`` each go
     on from the state in which the one before ended: their problems must differ in little.
     """
 

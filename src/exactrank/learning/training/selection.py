@@ -122,7 +122,7 @@ def choose(verdicts: Sequence[Verdict]) -> Choice[int]:
 
 
 def average(verdicts: Sequence[Verdict]) -> Choice[int]:
-    """Return the number of the candidate to keep of a path, on which neighbours are alike: what samples of the queries choose on average.
+    """Return the number of the candidate to keep of a path, on which neighbors are alike: what samples of the queries choose on average.
 
     Candidates that are equally good in a sample share it.
     """

@@ -53,7 +53,7 @@ class Layout:
 
     def with_missing(self, X: Matrix, threads: int) -> "Layout":
         """Return the same bins, with one for missing values of every feature that ``X`` lacks somewhere: a tree has a side for them."""
-        _, _, missing, _ = _core.summarise_columns(X, threads)
+        _, _, missing, _ = _core.summarize_columns(X, threads)
         kinds = np.where((missing > 0) & (self.kinds == NUMBER), NUMBER_OR_MISSING, self.kinds).astype(np.uint8)
         return self if np.array_equal(kinds, self.kinds) else replace(self, kinds=kinds)
 
@@ -83,7 +83,7 @@ class Sampling:
     def __call__(self, part: Part) -> tuple[npt.NDArray[np.bool_], Matrix]:
         """Answer for ``part``."""
         X = part.data.X
-        _, _, missing, _ = _core.summarise_columns(X, self.threads)
+        _, _, missing, _ = _core.summarize_columns(X, self.threads)
         if self.limit == _ALL and part.whole:
             return missing > 0, X
         return missing > 0, np.ascontiguousarray(X[_core.sampled_rows(X, self.limit, self.threads)])

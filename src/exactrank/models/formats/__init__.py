@@ -1,4 +1,4 @@
-"""Formats of model files: ours and those of other libraries, one file per format, recognised by content; `exactrank.loading` reads them.
+"""Formats of model files: ours and those of other libraries, one file per format, recognized by content; `exactrank.loading` reads them.
 
 A library is one file with a `Reader` and one line in `READERS`, before ``model`` and ``weights``, which take any JSON.
 """

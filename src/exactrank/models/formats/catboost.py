@@ -22,7 +22,7 @@ ONE_SCORE = "a ranking needs one score per row, so train with a loss of one dime
 OTHERS = ("categorical_features", "text_features", "embedding_features", "ctrs")
 
 
-def recognises(content: Content) -> bool:
+def recognizes(content: Content) -> bool:
     """Are there features, and trees of one of the two kinds?"""
     record = content.record
     return isinstance(record.get("features_info"), dict) and any(
@@ -127,4 +127,4 @@ def _other(tree: Any, where: str, right: npt.NDArray[np.bool_]) -> PlainTree:
     )
 
 
-READER = Reader(recognises, lambda content: of_record(content.record))
+READER = Reader(recognizes, lambda content: of_record(content.record))

@@ -122,7 +122,7 @@ class Content:
 class Reader:
     """Recognises and reads one kind of file. Errors of ``read`` need not name the file."""
 
-    recognises: Callable[[Content], bool]
+    recognizes: Callable[[Content], bool]
     read: Callable[[Content], Loaded]
 
 

@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", r
 Token = tuple[str, str]  #: a tag such as ``split`` or ``/split`` with its attributes, or ``""`` and a word
 
 
-def recognises(content: Content) -> bool:
+def recognizes(content: Content) -> bool:
     """Does it begin with RankLib's comments, or directly with an ensemble?"""
     return content.data.lstrip()[:3] == b"## " or content.data.lstrip()[:10] == b"<ensemble>"
 
@@ -154,4 +154,4 @@ def _number(word: str, what: str) -> float:
     return float(word)
 
 
-READER = Reader(recognises, read)
+READER = Reader(recognizes, read)

@@ -27,7 +27,7 @@ LOGARITHMIC = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "sur
 _NUMBER = re.compile(r"\[?([-+.0-9eE]{1,30})\]?")
 
 
-def recognises(content: Content) -> bool:
+def recognizes(content: Content) -> bool:
     """Is there a learner, in JSON or in UBJSON?"""
     if content.is_binary:
         return b"learner" in content.data[:64]
@@ -119,4 +119,4 @@ def _targets(record: Mapping[str, Any]) -> int:
     )
 
 
-READER = Reader(recognises, read)
+READER = Reader(recognizes, read)

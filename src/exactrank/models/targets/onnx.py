@@ -51,7 +51,7 @@ class Onnx(Target):
         return np.float64 if self.numbers == "double" and self.ml_opset == 5 else np.float32
 
     def write(self, terms: Plain) -> tuple[bytes, Sequence[str]]:
-        """The serialised graph."""
+        """The serialized graph."""
         graph = _Graph(np.float64 if self.numbers == "double" else np.float32)
         self._add_scores(graph, terms)
         helper, sizes = graph.onnx.helper, {"x": len(terms.features), "score": 1}
@@ -151,7 +151,7 @@ class _Graph:
 
 
 def _add_net(graph: _Graph, x: str, term: DeepTerm, name: str) -> str:
-    """The score of a deep network: standardised features, then layers with layer norm and ReLU."""
+    """The score of a deep network: standardized features, then layers with layer norm and ReLU."""
     net = term.net
     if np.any(term.offset):
         x = graph.add("Sub", x, graph.constant(f"{name}offset", term.offset))
@@ -175,7 +175,7 @@ def _add_net(graph: _Graph, x: str, term: DeepTerm, name: str) -> str:
 
 
 def _add_module(graph: _Graph, z: str, term: DeepTerm, name: str) -> str:
-    """The score of a module of the user's own for standardised features ``z``, in single precision as PyTorch computes it."""
+    """The score of a module of the user's own for standardized features ``z``, in single precision as PyTorch computes it."""
     graph_of = module_graph(term.net, OPSET, f"{name}module_", graph.add("Cast", z, to=graph.onnx.TensorProto.FLOAT))
     graph.nodes.extend(graph_of.node)
     graph.constants.extend(graph_of.initializer)

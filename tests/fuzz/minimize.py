@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 
 
-def minimised(content: bytes, fails: Callable[[bytes], bool], seconds: float = 3) -> bytes:
+def minimized(content: bytes, fails: Callable[[bytes], bool], seconds: float = 3) -> bytes:
     """``content`` without whatever parts it can fail without, as far as the time goes: halves, then quarters, down to bytes."""
     until, size = time.monotonic() + seconds, len(content)
     while size >= 1:

@@ -53,9 +53,9 @@ def _min_max(lists: ScoreLists, k: int) -> PerDocument:
 def _z_score(lists: ScoreLists, k: int) -> PerDocument:
     """(3)."""
     varied = lists.high > lists.low
-    centred = lists.scores - lists.each(lists.mean(lists.scores))
-    spread = np.sqrt(lists.mean(centred**2))
-    return np.where(lists.each(varied), centred, 0.0) / lists.each(np.where(varied, spread, 1.0))
+    centered = lists.scores - lists.each(lists.mean(lists.scores))
+    spread = np.sqrt(lists.mean(centered**2))
+    return np.where(lists.each(varied), centered, 0.0) / lists.each(np.where(varied, spread, 1.0))
 
 
 def _l2(lists: ScoreLists, k: int) -> PerDocument:
@@ -78,9 +78,9 @@ def _reciprocal_rank(lists: ScoreLists, k: int) -> PerDocument:
 _UNMOVED: Mapping[str, Normaliser] = {"min-max": _min_max, "z-score": _z_score, "rank": _rank, "reciprocal-rank": _reciprocal_rank}
 _OWN: Mapping[str, Normaliser] = {"none": raw, "l2": _l2, **_UNMOVED}
 #: All of them; those with a rank in their name take a constant.
-NORMALISATIONS: Mapping[str, Normaliser] = {
+NORMALIZATIONS: Mapping[str, Normaliser] = {
     **_OWN,
-    **{name: how for engine in ENGINES.values() for name, how in engine.normalisations.items()},
+    **{name: how for engine in ENGINES.values() for name, how in engine.normalizations.items()},
 }
 
 
@@ -89,34 +89,34 @@ def takes_constant(name: str) -> bool:
     return name.endswith(("reciprocal-rank", "-rrf"))
 
 
-def parse_normalisation(how: str) -> tuple[str, int]:
-    """The name of a normalisation and the constant of its reciprocal rank.
+def parse_normalization(how: str) -> tuple[str, int]:
+    """The name of a normalization and the constant of its reciprocal rank.
 
-    >>> parse_normalisation("min-max"), parse_normalisation("reciprocal-rank(k=10)")
+    >>> parse_normalization("min-max"), parse_normalization("reciprocal-rank(k=10)")
     (('min-max', 60), ('reciprocal-rank', 10))
     """
     match = _NOTATION.fullmatch(how)
     name, k = (match[1], match[2]) if match else (how, None)
-    if name not in NORMALISATIONS:
-        raise SettingError(f"there is no normalisation {how!r}{did_you_mean(how, NORMALISATIONS)}; there are {', '.join(NORMALISATIONS)}")
+    if name not in NORMALIZATIONS:
+        raise SettingError(f"there is no normalization {how!r}{did_you_mean(how, NORMALIZATIONS)}; there are {', '.join(NORMALIZATIONS)}")
     if k is not None and not takes_constant(name):
-        raise SettingError(f"normalise={how!r}: {name} has no constant; leave out (k={k})")
+        raise SettingError(f"normalize={how!r}: {name} has no constant; leave out (k={k})")
     if k is not None and not 1 <= int(k) <= MOST_K:
-        raise SettingError(f"normalise={how!r}: k must be from 1 to {MOST_K:,}")
+        raise SettingError(f"normalize={how!r}: k must be from 1 to {MOST_K:,}")
     return name, RRF_K if k is None else int(k)
 
 
-def normalised(X: Matrix, indptr: Boundaries, how: str, absent: str, offset: Offset | None = None) -> tuple[SystemScores, Retrieved]:
+def normalized(X: Matrix, indptr: Boundaries, how: str, absent: str, offset: Offset | None = None) -> tuple[SystemScores, Retrieved]:
     """The systems' comparable scores, and which documents are ranked; a column of ``X`` is a system, NaN not retrieved.
 
     Scores are ``X`` plus ``offset``.
 
     >>> X = np.array([[4, 1], [2, np.nan], [3, 5], [np.nan, np.nan]], np.float32)
-    >>> values, ranked = normalised(X, np.array([0, 4]), "min-max", "worst")
+    >>> values, ranked = normalized(X, np.array([0, 4]), "min-max", "worst")
     >>> values.tolist(), ranked.tolist()
     ([[1.0, 0.0, 0.5, 0.0], [0.0, 0.0, 1.0, 0.0]], [True, True, True, False])
     """
-    name, k = parse_normalisation(how)
+    name, k = parse_normalization(how)
     columns = np.ascontiguousarray(X.T)
     present = ~np.isnan(columns)
     ranked = np.asarray(present.all(axis=0) if absent == "drop" else present.any(axis=0))
@@ -132,7 +132,7 @@ def normalised(X: Matrix, indptr: Boundaries, how: str, absent: str, offset: Off
         given = given + constant if constant else given
         if absent == "zero-score":
             given[~retrieved[rows]] = 0.0
-        found = NORMALISATIONS[name](ScoreLists(given, starts, sizes[queries]), k)
+        found = NORMALIZATIONS[name](ScoreLists(given, starts, sizes[queries]), k)
         if absent == "worst" and len(rows) < len(X):
             lowest = np.zeros(len(indptr) - 1)
             lowest[queries] = np.minimum.reduceat(found, starts)

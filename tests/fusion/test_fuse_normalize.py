@@ -1,4 +1,4 @@
-"""Scores made comparable: normalisation and ranks by their definitions, and which documents can be left out."""
+"""Scores made comparable: normalization and ranks by their definitions, and which documents can be left out."""
 
 import math
 from itertools import pairwise
@@ -12,34 +12,34 @@ from exactrank.fusion import contenders, lists as fuse_lists
 from exactrank.fusion.contenders import problem_of
 from exactrank.fusion.engines import ENGINES
 from exactrank.fusion.lists import kth_largest, mean_ranks, ordinal_ranks
-from exactrank.fusion.normalise import ABSENT, NORMALISATIONS, cut, normalised, parse_normalisation
+from exactrank.fusion.normalize import ABSENT, NORMALIZATIONS, cut, normalized, parse_normalization
 from tests.fusion.fuse_data import NAMES, random_systems, systems, value_at
 from tests.reference import fuse as reference
 
 ALL = [
-    *NORMALISATIONS,
-    *(f"{name}(k={k})" for name in NORMALISATIONS if name.endswith(("-rank", "-rrf")) and name != "rank" for k in (1, 10)),
+    *NORMALIZATIONS,
+    *(f"{name}(k={k})" for name in NORMALIZATIONS if name.endswith(("-rank", "-rrf")) and name != "rank" for k in (1, 10)),
 ]
 
 
 @given(systems(anchored=False), st.sampled_from(ALL), st.sampled_from(ABSENT))
-def test_normalisation_equals_its_definition(data, how, missing):
-    ours, ranked = normalised(data.X, data.indptr, how, missing)
-    name, k = parse_normalisation(how)
+def test_normalization_equals_its_definition(data, how, missing):
+    ours, ranked = normalized(data.X, data.indptr, how, missing)
+    name, k = parse_normalization(how)
     absent = np.isnan(data.X)
     for begin, end in pairwise(data.indptr):
         for j in range(2):
             column = [None if math.isnan(s) else float(s) for s in data.X[begin:end, j]]
             if missing == "zero-score":
                 column = [0.0 if s is None and not gone else s for s, gone in zip(column, absent[begin:end].all(axis=1), strict=True)]
-            theirs = reference.normalised(column, name, missing, k)
+            theirs = reference.normalized(column, name, missing, k)
             if name in ENGINES_OWN:  # in the engine's own arithmetic, to the bit
                 assert ours[j, begin:end].tolist() == [float(v) for v in theirs]
             np.testing.assert_allclose(ours[j, begin:end], theirs, rtol=1e-12, atol=1e-12)
     assert ranked.tolist() == [not (row.any() if missing == "drop" else row.all()) for row in absent]
 
 
-ENGINES_OWN = {how for engine in ENGINES.values() for how in engine.normalisations if how != "none"}
+ENGINES_OWN = {how for engine in ENGINES.values() for how in engine.normalizations if how != "none"}
 #: What each engine makes of 4, 2, 2, 8 and of 3, 3, worked out by hand from its formula; ranks with the constant 60.
 BY_HAND = {
     "elasticsearch-min-max": ([1 / 3, 0, 0, 1], [3, 3]),
@@ -58,7 +58,7 @@ BY_HAND = {
 def test_every_engine_by_hand():
     assert set(BY_HAND) == ENGINES_OWN
     for how, theirs in BY_HAND.items():
-        ours, _ = normalised(np.array([[4], [2], [2], [8], [3], [3]], np.float32), np.array([0, 4, 6]), how, "zero")
+        ours, _ = normalized(np.array([[4], [2], [2], [8], [3], [3]], np.float32), np.array([0, 4, 6]), how, "zero")
         np.testing.assert_allclose(ours[0], [*theirs[0], *theirs[1]], rtol=1e-7, err_msg=how)
         for scores, made in zip(([4, 2, 2, 8], [3, 3]), theirs, strict=True):
             np.testing.assert_allclose([float(v) for v in reference.comparable(scores, how)], made, rtol=1e-7, err_msg=how)
@@ -70,7 +70,7 @@ def test_every_engine_by_hand():
 @example(scores=[0.0, 0.0])
 def test_engines_on_scores_of_any_size(how, scores):
     """Single documents, equal scores, zeros, numbers too small to divide by: as the twin has it, to the bit."""
-    ours, _ = normalised(np.array(scores, np.float32)[:, None], np.array([0, len(scores)]), how, "zero")
+    ours, _ = normalized(np.array(scores, np.float32)[:, None], np.array([0, len(scores)]), how, "zero")
     with np.errstate(all="ignore"):
         theirs = [float(v) for v in reference.comparable(scores, how)]
     if how == "opensearch-z-score":  # mean and deviation are rounded to single precision, from sums in another order
@@ -81,7 +81,7 @@ def test_engines_on_scores_of_any_size(how, scores):
 
 def test_ten_decimals_are_rounded_up():
     """1 / 2048 has eleven decimals, of which the last is a 5."""
-    ours, _ = normalised(np.array([[1.0]], np.float32), np.array([0, 1]), "opensearch-rrf(k=2047)", "zero")
+    ours, _ = normalized(np.array([[1.0]], np.float32), np.array([0, 1]), "opensearch-rrf(k=2047)", "zero")
     assert ours[0, 0] == np.float32(0.0004882813) != np.float32(0.0004882812)
 
 
@@ -99,26 +99,26 @@ def test_cutting_keeps_the_first_of_each_list(data, depth):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ("opensearch-minmax", r"there is no normalisation 'opensearch-minmax' \(did you mean opensearch-min-max\?\)"),
-        ("min-max(k=3)", r"normalise='min-max\(k=3\)': min-max has no constant; leave out \(k=3\)"),
+        ("opensearch-minmax", r"there is no normalization 'opensearch-minmax' \(did you mean opensearch-min-max\?\)"),
+        ("min-max(k=3)", r"normalize='min-max\(k=3\)': min-max has no constant; leave out \(k=3\)"),
         ("reciprocal-rank(k=0)", "k must be from 1 to 10,000"),
-        ("reciprocal-rank(k=-1)", "there is no normalisation"),
+        ("reciprocal-rank(k=-1)", "there is no normalization"),
         ("reciprocal-rank(k=99999)", "k must be from 1 to 10,000"),
-        ("", "there is no normalisation ''"),
+        ("", "there is no normalization ''"),
     ],
 )
-def test_bad_normalisations(how, said):
+def test_bad_normalizations(how, said):
     with pytest.raises(er.errors.SettingError, match=said):
-        parse_normalisation(how)
+        parse_normalization(how)
 
 
 @given(systems(), st.sampled_from([f"{m}@3" for m in ("nDCG", "P", "ERR")]))
-def test_rank_normalisation_sees_only_the_order(data, measure):
+def test_rank_normalization_sees_only_the_order(data, measure):
     """Any increasing function of one system's scores leaves the result as it is."""
     X = data.X.copy()
     X[:, 0] = np.exp(X[:, 0]) * 7 - 3
     other = er.RankingData.from_arrays(X, data.y, group=data.sizes, feature_names=NAMES[:2])
-    ours, theirs = (er.fuse(d, normalise="rank", measure=measure, folds=0, bootstrap=0) for d in (data, other))
+    ours, theirs = (er.fuse(d, normalize="rank", measure=measure, folds=0, bootstrap=0) for d in (data, other))
     assert ours.weights == theirs.weights
     assert ours.value == theirs.value
 

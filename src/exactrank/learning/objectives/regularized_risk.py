@@ -1,4 +1,4 @@
-"""Regularised risk: what large-margin methods minimise.
+"""Regularised risk: what large-margin methods minimize.
 
     J(theta) = l2/2 |theta - theta0|^2 + 1/Q sum_q w_q loss_q(s_q(theta)),    the weights w of mean 1          (1)
 
@@ -34,9 +34,9 @@ from exactrank.models.architecture import Architecture, Theta
 
 
 class RegularisedRisk(Parametric):
-    """(1); ``strength`` is l2 and ``centre`` theta0, by default 0.
+    """(1); ``strength`` is l2 and ``center`` theta0, by default 0.
 
-    Objectives are maximised, and so is this one: its value is -J. A risk is minimised; `risk` and `planes` change the sign.
+    Objectives are maximized, and so is this one: its value is -J. A risk is minimized; `risk` and `planes` change the sign.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class RegularisedRisk(Parametric):
         architecture: Architecture,
         data: Dataset,
         strength: float = 1.0,
-        centre: Theta | None = None,
+        center: Theta | None = None,
         threads: int | None = None,
     ) -> None:
         super().__init__(objective, architecture, data, strength, threads)
-        self.centre = self._origin = np.zeros(architecture.size) if centre is None else centre
+        self.center = self._origin = np.zeros(architecture.size) if center is None else center
 
     def at(self, strength: float) -> Self:
         """The same with another strength."""
@@ -69,7 +69,7 @@ class RegularisedRisk(Parametric):
 
     def risk(self, theta: Theta) -> tuple[float, Theta]:
         """The sum of (1) and its slope."""
-        value, slope = self._unpenalised(theta, np.arange(self.parts))
+        value, slope = self._unpenalized(theta, np.arange(self.parts))
         return -value, -slope
 
     def planes(self, theta: Theta, parts: Numbers) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -95,7 +95,7 @@ class RampRisk(RegularisedRisk):
     def convexified(self, theta: Theta) -> RegularisedRisk:
         """The convex risk of (3) that touches this one at ``theta``."""
         target = TowardsRanking(self.objective, self.architecture, theta)
-        return RegularisedRisk(target, self.architecture, self.data, self.strength, self.centre, self.threads)
+        return RegularisedRisk(target, self.architecture, self.data, self.strength, self.center, self.threads)
 
 
 @dataclass(frozen=True, eq=False)

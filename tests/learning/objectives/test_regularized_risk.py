@@ -1,4 +1,4 @@
-"""The regularised risk of large-margin methods: its planes lie below it, touch it, and add up to its slope."""
+"""The regularized risk of large-margin methods: its planes lie below it, touch it, and add up to its slope."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 import exactrank as er
 from exactrank.learning.objectives.losses import PairHinge
-from exactrank.learning.objectives.regularised_risk import RampRisk, RegularisedRisk
+from exactrank.learning.objectives.regularized_risk import RampRisk, RegularisedRisk
 from exactrank.learning.objectives.structured import Structured
 from exactrank.models.architecture import LinearModel
 from tests.rankers.test_rankers import rows
@@ -56,17 +56,17 @@ def test_planes_of_some_parts_are_those_of_all(seed):
 
 @given(seed=SEEDS)
 def test_value_and_slope_are_those_of_risk_and_penalty(seed):
-    data, (theta, centre) = data_of(seed), thetas(seed, 2)
-    problem = RegularisedRisk(PairHinge(), LinearModel().on(data), data, 0.7, centre)
+    data, (theta, center) = data_of(seed), thetas(seed, 2)
+    problem = RegularisedRisk(PairHinge(), LinearModel().on(data), data, 0.7, center)
     value, slope = problem.value_and_slope(theta)
     risk, steep = problem.risk(theta)
-    np.testing.assert_allclose(-value, risk + 0.35 * np.sum((theta - centre) ** 2), rtol=1e-12)
+    np.testing.assert_allclose(-value, risk + 0.35 * np.sum((theta - center) ** 2), rtol=1e-12)
     step = 1e-6 * np.eye(4)
     numeric = [(problem.value_and_slope(theta + e)[0] - problem.value_and_slope(theta - e)[0]) / 2e-6 for e in step]
     np.testing.assert_allclose(slope, numeric, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(-slope, steep + 0.7 * (theta - centre), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(-slope, steep + 0.7 * (theta - center), rtol=1e-12, atol=1e-12)
     assert problem.at(2.0).value_and_slope(theta)[0] < value
-    with pytest.raises(er.errors.IncompatibleError, match="has another centre"):
+    with pytest.raises(er.errors.IncompatibleError, match="has another center"):
         problem.pass_over(theta, np.arange(5), 0.1)
     assert not np.array_equal(risk_of(PairHinge(), data).pass_over(theta, np.arange(5), 0.1), theta)
 
@@ -80,7 +80,7 @@ def test_the_convexified_ramp_touches_it_and_lies_above(seed):
     np.testing.assert_allclose(convex.risk(here)[0], problem.risk(here)[0], rtol=1e-9)
     np.testing.assert_allclose(convex.risk(here)[1], problem.risk(here)[1], rtol=1e-9, atol=1e-12)
     assert problem.risk(there)[0] <= convex.risk(there)[0] + 1e-9
-    assert (convex.strength, convex.centre is here) == (0.1, True)
+    assert (convex.strength, convex.center is here) == (0.1, True)
 
 
 @pytest.mark.parametrize("measure", [MEASURE, er.measures.AP(), er.measures.RR()], ids=str)
