@@ -57,7 +57,7 @@ types: $(VENV)/.checked
 # same name the linker would silently keep the functions of one.
 headers: $(VENV)/.checked
 	compile="$${CXX:-c++} -std=c++20 -fsyntax-only -fvisibility=hidden -Wall -Wextra -Wno-psabi -Werror \
-	  -I$$(python -m nanobind --include_dir) -I$$(python -c 'import sysconfig; print(sysconfig.get_path("include"))')"; \
+	  -Isrc/native -I$$(python -m nanobind --include_dir) -I$$(python -c 'import sysconfig; print(sysconfig.get_path("include"))')"; \
 	find src/native -name '*.hpp' | xargs -P $$(getconf _NPROCESSORS_ONLN) -I HEADER $$compile -include HEADER -x c++ /dev/null && \
 	find src/native -name '*.hpp' | sed 's/.*/#include "&"/' | $$compile -I. -x c++ -
 

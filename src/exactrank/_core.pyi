@@ -1,4 +1,4 @@
-"""Types of the native kernels (src/native/bindings.cpp)."""
+"""Types of the native kernels (src/native/bindings/core.cpp)."""
 
 from collections.abc import Callable, Sequence
 

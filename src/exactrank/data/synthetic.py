@@ -78,7 +78,7 @@ class CubicPolynomial:
 
     @cached_property
     def _coefficients(self) -> PerDocument:
-        """In the order of `src/native/cubic.hpp`: for each i: a_i, then for each j <= i: b_ij, then c_ijk for k <= j.
+        """In the order of `src/native/data/cubic.hpp`: for each i: a_i, then for each j <= i: b_ij, then c_ijk for k <= j.
 
         Degree three has degree-one parts (x_i^3 and so on), so the standardization is done on a sample.
         """

@@ -36,10 +36,10 @@
 #include <utility>
 #include <vector>
 
-#include "../dispatch.hpp"
-#include "../matrix.hpp"
-#include "../threads.hpp"
-#include "../xxh3.hpp"
+#include "support/dispatch.hpp"
+#include "support/matrix.hpp"
+#include "support/threads.hpp"
+#include "support/xxh3.hpp"
 
 namespace exactrank {
 

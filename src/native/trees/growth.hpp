@@ -19,8 +19,8 @@
 #include <span>
 #include <vector>
 
-#include "node_rows.hpp"
-#include "split.hpp"
+#include "trees/node_rows.hpp"
+#include "trees/split.hpp"
 
 namespace exactrank {
 

@@ -18,9 +18,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "../dispatch.hpp"
-#include "../threads.hpp"
-#include "bins.hpp"
+#include "support/dispatch.hpp"
+#include "support/threads.hpp"
+#include "trees/bins.hpp"
 
 namespace exactrank {
 

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "histogram.hpp"
-#include "split.hpp"
+#include "trees/histogram.hpp"
+#include "trees/split.hpp"
 
 namespace exactrank {
 

@@ -20,8 +20,8 @@
 #include <span>
 #include <vector>
 
-#include "../dispatch.hpp"
-#include "histogram.hpp"
+#include "support/dispatch.hpp"
+#include "trees/histogram.hpp"
 
 namespace exactrank {
 

@@ -1,7 +1,7 @@
 """LETOR / SVMlight ranking text: ``2 qid:10 1:0.5 7:1e-3 # docid = GX1``, plain or gzip.
 
 A row is a grade, a query id and features with increasing ids; an absent feature is 0. Ids count from 1, or from 0 if
-that id occurs. The comment is kept, and the document id in it. See `src/native/letor.hpp` for the parser.
+that id occurs. The comment is kept, and the document id in it. See `src/native/data/letor.hpp` for the parser.
 
 Text without query ids is read if a file beside it, named as LightGBM (``.query``) and XGBoost (``.group``) expect it, holds the
 size of each query, one per line.
