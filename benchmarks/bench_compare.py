@@ -37,7 +37,7 @@ def loop(data: er.RankingData, found: er.Comparison, folds: int) -> float:
                     fitted = contender.fit(task, fit.chosen if settings is None else settings)
                     for part in ("train", "valid", "test") if settings is None else ("valid",):
                         documents = getattr(task.fold, part)
-                        er.evaluate(MEASURES, documents, fitted.scores(part, documents), threads=1)
+                        er.evaluate(documents, fitted.scores(part, documents), MEASURES, threads=1)
                     seconds += time.perf_counter() - begun
     return seconds
 

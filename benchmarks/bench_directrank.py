@@ -105,7 +105,7 @@ def small_fits(folder: Path | None) -> None:
         start = time.perf_counter()
         weights = fit()
         times[name] = seconds = time.perf_counter() - start
-        means = [er.evaluate(MEASURE, data, data.X.astype(np.float64) @ weights)[MEASURE] for data in (train, test)]
+        means = [er.evaluate(data, data.X.astype(np.float64) @ weights, MEASURE)[MEASURE] for data in (train, test)]
         low, high = means[1].interval
         rows.append(
             [

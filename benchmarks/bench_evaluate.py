@@ -37,18 +37,18 @@ def main() -> None:
     ranx_qrels, ranx_run = ranx.Qrels(qrels), ranx.Run(run)
     setup = best(lambda: ranx.evaluate(ranx_qrels, ranx_run, ["ndcg@10", "map", "mrr"], threads=1), 1)
     works = {
-        "exactrank": lambda: er.evaluate(three, data, s, threads=1),
+        "exactrank": lambda: er.evaluate(data, s, three, threads=1),
         "pytrec_eval": lambda: trec.evaluate(run),
         "ranx (compiled)": lambda: ranx.evaluate(ranx_qrels, ranx_run, ["ndcg@10", "map", "mrr"], threads=1),
     }
     times = interleaved(works, 15)
     alone = {
-        "exactrank": lambda: er.evaluate("nDCG@10", data, s, threads=1),
+        "exactrank": lambda: er.evaluate(data, s, "nDCG@10", threads=1),
         "scikit-learn": lambda: ndcg_score(y.reshape(QUERIES, -1), s.reshape(QUERIES, -1), k=10),
     }
     alone = interleaved(alone, 15)
     os.sched_setaffinity(0, cores)
-    threads = interleaved({n: lambda n=n: er.evaluate(three, data, s, threads=n) for n in (1, 2)}, 300)
+    threads = interleaved({n: lambda n=n: er.evaluate(data, s, three, threads=n) for n in (1, 2)}, 300)
     ours, two = times["exactrank"], threads[2] / threads[1]
     rows = [[name, f"{1e3 * t:.2f}", f"{t / ours:.0f}"] for name, t in times.items()]
     rows += [

@@ -50,7 +50,7 @@ def in_ranx(data: er.RankingData):
 
 
 def value_of(data: er.RankingData, weights: tuple[float, float], fusion) -> float:
-    return er.evaluate([MEASURE], data, replace(fusion, weights=tuple(weights)).predict(data)).means[MEASURE]
+    return er.evaluate(data, replace(fusion, weights=tuple(weights)).predict(data), [MEASURE]).means[MEASURE]
 
 
 def against_ranx(queries: int, documents: int) -> None:

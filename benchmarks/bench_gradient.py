@@ -47,7 +47,7 @@ def sets(folder: Path | None) -> list[er.RankingData]:
 
 
 def score(data: er.RankingData, scores: np.ndarray) -> float:
-    return er.evaluate(MEASURE, data, scores).means[MEASURE]
+    return er.evaluate(data, scores, MEASURE).means[MEASURE]
 
 
 def queries_of(data: er.RankingData, made: Architecture):

@@ -84,7 +84,7 @@ def reached(name: str, change: Change, train: er.RankingData, test: er.RankingDa
     except Exception as error:
         return "refused" if isinstance(error, er.errors.ExactRankError) else f"**{type(error).__name__}**"
     scores = scores[:: len(scores) // test.n_documents]
-    return er.evaluate(MEASURE, test, scores).means[MEASURE]
+    return er.evaluate(test, scores, MEASURE).means[MEASURE]
 
 
 def wide_seconds(name: str) -> str:

@@ -189,7 +189,7 @@ def fitted(entry: Entry, fold: Fold) -> dict[str, Any]:
         else:
             scores = scorer(contender, fold, entry.threads)(fold.test)
     seconds = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
-    letor = [er.evaluate(name, fold.test, scores, preset="letor", threads=1)[name].mean for name in LETOR]
+    letor = [er.evaluate(fold.test, scores, name, preset="letor", threads=1)[name].mean for name in LETOR]
     return {"values": values_of(fold.test, scores), "letor": letor, **seconds}
 
 

@@ -94,7 +94,7 @@ def row(name: str, scorers: list[er.models.TreeEnsemble], folds: list[Sets], sec
     means = [
         np.mean(
             [
-                er.evaluate(MEASURE, fold[part], scorer.score(fold[part].X)).means[MEASURE]
+                er.evaluate(fold[part], scorer.score(fold[part].X), MEASURE).means[MEASURE]
                 for scorer, fold in zip(scorers, folds, strict=True)
             ]
         )

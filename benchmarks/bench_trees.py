@@ -102,7 +102,7 @@ def compared(
 
 
 def quality_of(model: object, test: er.RankingData) -> float:
-    return er.evaluate(MEASURE, test, model.predict(test.X)).means[MEASURE]
+    return er.evaluate(test, model.predict(test.X), MEASURE).means[MEASURE]
 
 
 def works_on(train: er.RankingData, trees: int, threads: int) -> dict[str, Callable[[], object]]:

@@ -123,7 +123,7 @@ def cross_fitted(fit: Fit, data: er.RankingData, others: er.RankingData, parts: 
 
 def values_of(data: er.RankingData, scores: Array) -> Array:
     """nDCG@10 of each query, 0 where nothing is relevant."""
-    return er.evaluate(MEASURE, data, scores, threads=1)[MEASURE].values
+    return er.evaluate(data, scores, MEASURE, threads=1)[MEASURE].values
 
 
 @cache

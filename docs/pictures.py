@@ -75,7 +75,7 @@ def bent_example() -> list[er.RankingData]:
 def step_function(path: Path) -> None:
     """README.md, index.md and line-search.md: the measure for every value of one weight, and its top seen closer."""
     data, scores = linear_example()
-    f = er.profile("nDCG@5", data, scores, data.X[:, 0])
+    f = er.profile(data, scores, data.X[:, 0], "nDCG@5")
     best = f.best()
     with panels(path, 9, 3.4, 1, 2, width_ratios=[3, 2]) as (whole, near):
         for axes, low, high in ((whole, -2.0, 4.0), (near, best.middle() - 0.05, best.middle() + 0.05)):
@@ -96,7 +96,7 @@ def lines(path: Path) -> None:
     """line-search.md: the scores of one query's documents are lines, and the measure steps where two of them cross."""
     grades, slopes, scores = np.array([2, 1, 0, 1, 0]), np.array([1.2, 0.1, -0.7, 0.6, -0.1]), np.array([-0.6, 0.35, 0.8, -0.2, 0.55])
     data = er.RankingData.from_arrays(slopes[:, None], grades, group=[5])
-    f = er.profile("nDCG@3", data, scores, slopes)
+    f = er.profile(data, scores, slopes, "nDCG@3")
     alpha = np.array([-0.2, 1.6])
     with panels(path, 7, 5, 2, 1, sharex=True, height_ratios=[3, 2]) as (above, below):
         for grade, slope, score in zip(grades, slopes, scores, strict=True):
@@ -133,7 +133,7 @@ def two_measures(path: Path) -> None:
     y = np.digitize(X @ [1.0, 0.5, 0.0, 0.0] + rng.normal(size=1200), [0.5, 1.5, 2.5])
     revenue = np.exp(X @ [-0.3, 0.0, 0.8, 0.0])
     data = er.RankingData.from_arrays(X, y, group=[20] * 60, kept={"revenue": revenue})
-    er.pareto(er.DirectRank("nDCG@10", bags=0).fit(data), data, ["nDCG@10", "revenue@10"]).plot(path=path)
+    er.pareto(data, er.DirectRank("nDCG@10", bags=0).fit(data), ["nDCG@10", "revenue@10"]).plot(path=path)
 
 
 @picture("three-systems.png")
@@ -173,7 +173,7 @@ def optimality(path: Path) -> None:
     """optimality.md: the weights that someone set by hand, refuted."""
     data = CubicPolynomial(documents=10, features=5, noise=0.5).data(60)
     model = er.Model(er.models.Linear(np.array([-0.1, -0.8, 0.2, -0.2, -0.4]), data.feature_names))
-    er.inspect.optimality(model, data, measure="nDCG@5").plot(path=path, weights=2)
+    er.inspect.optimality(data, model, measure="nDCG@5").plot(path=path, weights=2)
 
 
 @picture("smoothness.png")
@@ -181,7 +181,7 @@ def smoothness(path: Path) -> None:
     """smoothness.md: one weight of a linear model at a time, on more and more queries."""
     data = CubicPolynomial(documents=20, features=6, noise=0.5).data(400)
     model = er.Model(er.models.Linear(np.array([0.2, -0.5, 0.1, -0.02, -0.2, -0.3]), data.feature_names))
-    er.inspect.smoothness(model, data, measure="nDCG@10", samples=[20, 100]).plot(path=path)
+    er.inspect.smoothness(data, model, measure="nDCG@10", samples=[20, 100]).plot(path=path)
 
 
 @picture("propensities.svg")
@@ -198,7 +198,7 @@ def importance(path: Path) -> None:
     """importance.md: what each feature is worth to a linear model."""
     source = CubicPolynomial(documents=20, features=6, noise=0.5)
     model = er.DirectRank(measure="nDCG@10").fit(source.data(200)).model_
-    er.inspect.importance(model, source.data(200, 201), "nDCG@10").plot(path=path)
+    er.inspect.importance(source.data(200, 201), model, "nDCG@10").plot(path=path)
 
 
 @picture("forces.svg")
@@ -211,7 +211,7 @@ def forces(path: Path) -> None:
             both, (None, er.measures.NDCG()), ("RankNet: all pairs have the same weight", "LambdaRank: pairs weighted by nDCG"), strict=True
         ):
             rule = er.losses.Lambdas(measure)
-            found = [er.losses.slopes(rule, data, np.concatenate([scores[:4], [at]])).slope for at in moved]
+            found = [er.losses.slopes(data, np.concatenate([scores[:4], [at]]), rule).slope for at in moved]
             for place, color in ((0, BLUE), (2, GOLD)):
                 force = np.array(found)[:, place]
                 force[1:][np.abs(np.diff(force)) > 0.02 * np.ptp(force) + 1e-3] = np.nan
@@ -231,7 +231,7 @@ def lambda_functions(path: Path) -> None:
     with panels(path, 7, 3.2) as axes:
         for link, style in (("logistic", "-"), ("step", "--"), ("spring", "-.")):
             rule = er.losses.Lambdas(None, link=link)
-            axes.plot(lead, [er.losses.slopes(rule, data, np.array([d, 0.0])).slope[0] for d in lead], style, linewidth=1.8, label=link)
+            axes.plot(lead, [er.losses.slopes(data, np.array([d, 0.0]), rule).slope[0] for d in lead], style, linewidth=1.8, label=link)
         axes.axvline(1.0, color=GREY, linewidth=0.8, linestyle=":")
         axes.annotate("margin = 1", (1.0, 3.2), (4, 0), textcoords="offset points", fontsize="small", color=GREY)
         axes.set_xlabel("lead of the better document, $s_i - s_j$")
@@ -244,8 +244,8 @@ def differences(path: Path) -> None:
     """statistics.md: the differences of two rankers, query by query, and what chance alone would make of their mean."""
     train, valid, _ = bent_example()
     rankers = {"network": er.ListNet(hidden=10), "ListNet": er.ListNet()}
-    values = {name: er.evaluate("nDCG@5", valid, ranker.fit(train).predict(valid)).per_query[0] for name, ranker in rankers.items()}
-    values["ridge"] = er.evaluate("nDCG@5", valid, er.Ridge().fit(train).predict(valid)).per_query[0]
+    values = {name: er.evaluate(valid, ranker.fit(train).predict(valid), "nDCG@5").per_query[0] for name, ranker in rankers.items()}
+    values["ridge"] = er.evaluate(valid, er.Ridge().fit(train).predict(valid), "nDCG@5").per_query[0]
     (pair,) = all_pairs({name: values[name] for name in ("ListNet", "ridge")})
     (other,) = all_pairs({name: values[name] for name in ("network", "ListNet")})
     rng = np.random.default_rng(0)
@@ -291,7 +291,7 @@ def evaluation(path: Path) -> None:
     data = CubicPolynomial(documents=20, features=10, noise=0.5).data(500)
     with panels(path, 9, 3, 1, 2, sharex=True, sharey=True) as both:
         for j, axes in enumerate(both):
-            result = er.evaluate("nDCG@10", data, data.ungrouped(data.X[:, j]))["nDCG@10"]
+            result = er.evaluate(data, data.ungrouped(data.X[:, j]), "nDCG@10")["nDCG@10"]
             axes.hist(result.values, bins=np.linspace(0, 1, 26), color=BLUE, alpha=0.75)
             axes.axvspan(*result.interval, color=ORANGE, alpha=0.3, linewidth=0, label="95% interval of the mean")
             axes.axvline(result.mean, color=ORANGE, linewidth=1.5, label=f"mean {result.mean:.4f}")
@@ -364,7 +364,7 @@ def conventions(path: Path) -> None:
     scores = [0.9, 0.5, 0.5, 0.1, 0.8, 0.7]
     data = er.RankingData.from_arrays(None, [1, 0, 3, 0, 0, 0], qid=[1, 1, 1, 1, 2, 2], docid=list("abcdef"))
     presets = [None, "letor", "trec_eval", "lightgbm", "xgboost", "sklearn"]
-    values = [er.evaluate("nDCG@3", data, scores, preset=preset).means["nDCG@3"] for preset in presets]
+    values = [er.evaluate(data, scores, "nDCG@3", preset=preset).means["nDCG@3"] for preset in presets]
     with panels(path, 7, 2.6) as axes:
         bars = axes.barh([preset or "exactrank" for preset in presets], values, color=[BLUE, *[GREY] * 5])
         axes.bar_label(bars, fmt="%.4f", padding=3)

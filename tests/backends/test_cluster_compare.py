@@ -54,8 +54,8 @@ def test_a_comparison_on_a_cluster_has_the_numbers_of_one_here(engine: Any, tmp_
 
 
 def test_tuning_on_a_cluster_finds_what_it_finds_here(engine: Any, tmp_path: Path) -> None:
-    ours = er.tune("lambdamart(trees=5)", DATA, folds=2, trials=2, threads=2, backend=engine, scratch=tmp_path)
-    theirs = er.tune("lambdamart(trees=5)", DATA, folds=2, trials=2, threads=1)
+    ours = er.tune(DATA, "lambdamart(trees=5)", folds=2, trials=2, threads=2, backend=engine, scratch=tmp_path)
+    theirs = er.tune(DATA, "lambdamart(trees=5)", folds=2, trials=2, threads=1)
     assert [(trial.settings, trial.valid) for trial in ours.trials] == [(trial.settings, trial.valid) for trial in theirs.trials]
     assert ours.ranker.predict(DATA).tobytes() == theirs.ranker.predict(DATA).tobytes()
 

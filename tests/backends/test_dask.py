@@ -82,7 +82,7 @@ def test_a_model_of_the_cluster_is_that_of_this_process(client, shards, whole, r
     theirs = ranker.set_params(backend=None).fit(whole).model_
     assert text(ours) == text(theirs)
     assert engine.received < 1_000_000 * engine.rounds
-    assert er.evaluate("nDCG@10", shards, ours, backend=engine).means == er.evaluate("nDCG@10", whole, theirs.predict(whole)).means
+    assert er.evaluate(shards, ours, "nDCG@10", backend=engine).means == er.evaluate(whole, theirs.predict(whole), "nDCG@10").means
 
 
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])

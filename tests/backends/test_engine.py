@@ -61,8 +61,8 @@ def test_measures_of_partitions_are_those_of_the_whole(tmp_path, name):
     data = made(0, weights=True)
     model = er.Model(er.models.Linear(np.array([1.0, 0.5, -0.25]), data.feature_names))
     cut_into(data, tmp_path, [700, 701, 2000], 20_000)
-    ours = er.evaluate(name, read_shards(str(tmp_path / "part-*.xr")), model, backend=Shuffled())
-    theirs = er.evaluate(name, data, model.predict(data))
+    ours = er.evaluate(read_shards(str(tmp_path / "part-*.xr")), model, name, backend=Shuffled())
+    theirs = er.evaluate(data, model.predict(data), name)
     assert ours.means == theirs.means
     np.testing.assert_array_equal(ours.per_query, theirs.per_query)
 
@@ -198,11 +198,11 @@ def test_profiles_of_partitions_are_those_of_the_whole(tmp_path_factory, ends, s
     for direction, numbers in [("x1", whole.X[:, 1]), (minus_first, -whole.X[:, 0]), (model, model.predict(whole))]:
         ours, theirs = ((direction, shards), (numbers, whole))
         given = {"weight": weight, "low": -2.0, "high": 0.5}
-        of_parts = er.profile(name, shards, model, direction, backend=Shuffled(), **given)
-        same_steps(of_parts, er.profile(name, whole, model.predict(whole), numbers, **given))
-        same_steps(of_parts, er.profile(name, whole, model, direction, **given))
+        of_parts = er.profile(shards, model, direction, name, backend=Shuffled(), **given)
+        same_steps(of_parts, er.profile(whole, model.predict(whole), numbers, name, **given))
+        same_steps(of_parts, er.profile(whole, model, direction, name, **given))
         given |= drawn.draw(st.sampled_from([{}, {"point": "likelihood"}, {"low": 0.1}]))
-        found = [er.line_search(name, data, model, along, **given) for along, data in (ours, theirs)]
+        found = [er.line_search(data, model, along, name, **given) for along, data in (ours, theirs)]
         assert found[0] == found[1]
 
 
@@ -330,7 +330,7 @@ def test_a_damaged_byte_is_refused_before_the_first_result_that_uses_it(tmp_path
     with pytest.raises(er.errors.DataError, match=r"part-0000\.xr: its section 'X' is damaged \(checksum"):
         data.partitions[-1].load()
     shards = read_shards(str(tmp_path / "part-*.xr"))
-    for use in (lambda: er.evaluate("nDCG@10", shards, model), lambda: er.Ridge().fit(shards)):
+    for use in (lambda: er.evaluate(shards, model, "nDCG@10"), lambda: er.Ridge().fit(shards)):
         with pytest.raises(er.errors.DataError, match=r"part-0000\.xr: its section 'X' is damaged \(checksum"):
             use()
 
@@ -357,9 +357,9 @@ def test_what_cannot_train_on_partitions_says_what_can(tmp_path):
     er.write(made(5, 300), tmp_path / "part-0.xr")
     shards = read_shards(str(tmp_path / "part-*.xr"))
     with pytest.raises(er.errors.DataError, match=r"scores must be a model, the name of a feature, or a function of a part of the data"):
-        er.profile("nDCG", shards, [1], [1])
+        er.profile(shards, [1], [1], "nDCG")
     with pytest.raises(er.errors.IncompatibleError, match=r"device='cuda': data in several files is searched on processors; leave it out"):
-        er.line_search("nDCG", shards, "x0", "x1", device="cuda")
+        er.line_search(shards, "x0", "x1", "nDCG", device="cuda")
 
 
 def test_partitioned_data_knows_nothing_of_documents(tmp_path):

@@ -100,7 +100,7 @@ def test_values_and_slopes_are_those_of_the_processor(gpu, objective, real):
     for seed in range(4):
         data, scores = ragged(seed, real)
         assert knows(objective)
-        ours = er.losses.slopes(objective, data, scores.astype(np.float64))
+        ours = er.losses.slopes(data, scores.astype(np.float64), objective)
         values, slope = asked(gpu, objective, data, scores)
         scale = max(1.0, np.abs(ours.slope).max(), np.abs(ours.values).max())
         assert np.abs(host(slope) - ours.slope).max() <= TOLERANCE[real] * scale
@@ -117,7 +117,7 @@ def test_measures_are_those_of_the_processor(gpu, name, ties):
         if name.startswith("Bpref"):
             data = dataclasses.replace(data, y=data.y - (np.arange(data.n_documents) % 5 == 0))  # some are not judged
         scores[:: 3 + seed] = -np.inf  # not retrieved
-        ours = er.evaluate([measure], data, scores).per_query[0]
+        ours = er.evaluate(data, scores, [measure]).per_query[0]
         lists, given = on(gpu, data), gpu.xp.asarray(scores)
         theirs = MeasureOnGpu.of(measure, lists, gpu.xp.asarray(data.y)).values(given, retrieved=lists.retrieved(given))
         np.testing.assert_allclose(host(theirs), ours, atol=1e-12)
@@ -127,7 +127,7 @@ def test_measures_are_those_of_the_processor(gpu, name, ties):
 def test_weights_count_and_scores_that_are_no_numbers_spoil_their_query_alone(gpu, objective):
     data, scores = ragged(1, np.float64)
     data = dataclasses.replace(data, query_weight=np.random.default_rng(0).random(data.n_queries))
-    ours = er.losses.slopes(objective, data, scores)
+    ours = er.losses.slopes(data, scores, objective)
     values, slope = map(host, asked(gpu, objective, data, scores))
     np.testing.assert_allclose(values, ours.values, atol=1e-12)
     np.testing.assert_allclose(slope, ours.slope, atol=1e-12)
@@ -156,7 +156,7 @@ def test_a_query_of_20_000_documents(gpu):
     data = er.RankingData.from_arrays(None, rng.integers(0, 5, 20_003), group=[1, 20_000, 2])
     scores = np.round(rng.normal(size=20_003), 3).astype(np.float32)
     objective = er.losses.Lambdas(er.measures.NDCG(k=10))
-    ours = er.losses.slopes(objective, data, scores.astype(np.float64))
+    ours = er.losses.slopes(data, scores.astype(np.float64), objective)
     values, slope = map(host, asked(gpu, objective, data, scores))
     np.testing.assert_allclose(slope, ours.slope, atol=1e-6)
     np.testing.assert_allclose(values, ours.values, atol=1e-6)
@@ -187,7 +187,7 @@ def test_line_search_finds_the_best_interval_of_the_profile(gpu, name):
         bound = measure.on(data)
         search = LineSearchOnGpu(bound, OnGpu(gpu))
         assert search.start(scores) == pytest.approx(bound.mean(scores), abs=1e-12)
-        found, whole = search.best(slopes, low, high), er.profile(measure, data, scores, slopes)
+        found, whole = search.best(slopes, low, high), er.profile(data, scores, slopes, measure)
         expected = whole.best(low, high)
         assert (found.low, found.high, found.value) == pytest.approx((expected.low, expected.high, expected.value), rel=2e-12, abs=1e-12)
         assert found == search.best(slopes, low, high)  # the same bits again
@@ -199,7 +199,7 @@ def test_a_profile_is_the_whole_function_also_where_documents_tie(gpu, on_cuda, 
     for seed in range(6):
         data, scores = ragged(seed, np.float64)
         slopes = np.round(np.random.default_rng(seed).normal(size=data.n_documents), seed % 4)
-        found, expected = (er.profile(measure, data, scores, slopes, device=device) for device in ("cuda", None))
+        found, expected = (er.profile(data, scores, slopes, measure, device=device) for device in ("cuda", None))
         apart = np.diff(expected.breakpoints) > 1e-9
         between = (expected.breakpoints[:-1] + expected.breakpoints[1:])[apart] / 2
         np.testing.assert_allclose(found(between), expected(between), atol=1e-12)
@@ -213,9 +213,9 @@ def test_a_profile_is_the_whole_function_also_where_documents_tie(gpu, on_cuda, 
 def test_a_profile_between_two_ends_is_that_part_of_the_whole(gpu, on_cuda):
     data, scores = ragged(3, np.float64)
     slopes = np.random.default_rng(3).normal(size=data.n_documents)
-    whole = er.profile("nDCG@10", data, scores, slopes, device="cuda")
+    whole = er.profile(data, scores, slopes, "nDCG@10", device="cuda")
     for low, high in ((whole.breakpoints[9], whole.breakpoints[40]), (0.0, 2.0), (0.5, np.inf), (-3.0, -1.0)):
-        part = er.profile("nDCG@10", data, scores, slopes, low=low, high=high, device="cuda")
+        part = er.profile(data, scores, slopes, "nDCG@10", low=low, high=high, device="cuda")
         inside = (whole.breakpoints >= low) & (whole.breakpoints <= high)
         assert part.breakpoints.tolist() == whole.breakpoints[inside].tolist()
         assert part.at.tolist() == whole.at[inside].tolist()
@@ -240,7 +240,7 @@ def test_long_lists_and_many_events_take_main_memory_in_parts(gpu, on_cuda, monk
 def test_line_search_between_two_ends_that_need_not_hold_0(gpu, on_cuda, low, high):
     data, scores = ragged(5, np.float64)
     slopes = np.random.default_rng(5).normal(size=data.n_documents)
-    found, expected = (er.line_search("nDCG@5", data, scores, slopes, low=low, high=high, device=device) for device in ("cuda", None))
+    found, expected = (er.line_search(data, scores, slopes, "nDCG@5", low=low, high=high, device=device) for device in ("cuda", None))
     assert found.alpha == pytest.approx(expected.alpha, rel=1e-11)
     assert dataclasses.astuple(found.interval) == pytest.approx(dataclasses.astuple(expected.interval), rel=2e-12)
 
@@ -296,8 +296,8 @@ def test_a_round_makes_no_scores_on_the_processor(gpu, monkeypatch):
 def test_other_measures_are_refused_with_the_remedy(gpu, on_cuda, name):
     data = learnable()
     for ask in (
-        lambda: er.line_search(name, data, data.X[:, 0], data.X[:, 1], device="cuda"),
-        lambda: er.profile(name, data, data.X[:, 0], data.X[:, 1], device="cuda"),
+        lambda: er.line_search(data, data.X[:, 0], data.X[:, 1], name, device="cuda"),
+        lambda: er.profile(data, data.X[:, 0], data.X[:, 1], name, device="cuda"),
         lambda: er.DirectRank(name, device="cuda").fit(data),
     ):
         with pytest.raises(er.errors.IncompatibleError, match=r"knows nDCG, DCG, P, R and RBP.*leave out device"):
@@ -331,7 +331,7 @@ def test_without_cupy_the_error_says_what_to_install(monkeypatch):
     with pytest.raises(er.errors.IncompatibleError, match="pip install 'exactrank\\[cuda\\]'"):
         er.DirectRank("nDCG@5", device="cuda").fit(data)
     with pytest.raises(er.errors.IncompatibleError, match="needs CuPy"):
-        er.profile("nDCG@5", data, data.X[:, 0], data.X[:, 1], device="cuda")
+        er.profile(data, data.X[:, 0], data.X[:, 1], "nDCG@5", device="cuda")
 
 
 def test_without_a_gpu_or_with_too_little_memory_the_error_says_what_to_do(gpu, on_cuda, monkeypatch):

@@ -160,7 +160,7 @@ def test_odd_streams_and_environments(letor, shell, code, said):
 def test_names_that_a_stream_cannot_show_are_escaped(tmp_path):
     (tmp_path / "a.csv").write_text("query_id,relevance,naïve [b]\n1,1,1\n1,0,2\n", "utf-8")
     (tmp_path / "m.json").write_text('{"naïve [b]": 1}', "utf-8")
-    command = [PROGRAM, "probe", "optimality", "m.json", "a.csv", "-m", "RR"]
+    command = [PROGRAM, "inspect", "optimality", "m.json", "a.csv", "-m", "RR"]
     poor = {**os.environ, "COLUMNS": "200", "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
     shown = subprocess.run(command, cwd=tmp_path, env=poor, capture_output=True, text=True, check=True).stdout
     assert "na\\xefve [b]" in shown
@@ -320,12 +320,12 @@ except SystemExit:
 
 def test_the_library_agrees_with_the_command(letor):
     data = er.read(letor)
-    mean = er.evaluate("AP", data, data.ungrouped(data.X[:, 0]).astype(np.float64)).means["AP"]
+    mean = er.evaluate(data, data.ungrouped(data.X[:, 0]).astype(np.float64), "AP").means["AP"]
     assert json.loads(ok("evaluate", letor, "--feature", "1", "-m", "AP", "--json"))["measures"]["AP"]["mean"] == mean
 
 
 def mean_of(name, data, model):
-    return er.evaluate(name, data, model.predict(data)).means[name]
+    return er.evaluate(data, model.predict(data), name).means[name]
 
 
 @pytest.fixture(scope="module")

@@ -38,10 +38,10 @@ GOOD = {
     "predict": ["MODEL", "DATA"],
     "card": ["MODEL"],
     "export": ["MODEL", "--to", "onnx", "--out", "OUT.onnx", "--check", "DATA"],
-    "probe optimality": ["MODEL", "DATA", "-m", "nDCG@10"],
-    "probe forces": ["DATA", "--queries", "2"],
-    "probe importance": ["MODEL", "DATA", "-m", "nDCG@10"],
-    "probe smoothness": ["MODEL", "DATA", "-m", "nDCG@10", "--points", "5"],
+    "inspect optimality": ["MODEL", "DATA", "-m", "nDCG@10"],
+    "inspect forces": ["DATA", "--queries", "2"],
+    "inspect importance": ["MODEL", "DATA", "-m", "nDCG@10"],
+    "inspect smoothness": ["MODEL", "DATA", "-m", "nDCG@10", "--points", "5"],
     "fuse": ["QRELS", "--run", "RUN", "--run", "RUN2", "--bootstrap", "5", "--folds", "2"],
     "fuse apply": ["FUSION", "--run", "RUN", "--run", "RUN2", "--out", "OUT.run"],
     "pareto": ["QRELS", "--run", "RUN", "--run", "RUN2", "-m", "nDCG@3", "-m", "P@2"],
@@ -244,5 +244,5 @@ def test_one_name_for_measures_outputs_and_missing_values(name, command):
             assert option in {"--out"} | OTHER_OUTPUTS.get(name, set()), f"{name} {option}: outputs are given by --out"
         if "missing" in str(each.name):
             assert option == "--missing"
-    assert ("--out" in found) == (name not in WITHOUT_OUT and not name.startswith("probe"))
+    assert ("--out" in found) == (name not in WITHOUT_OUT and not name.startswith("inspect"))
     assert ("--force" in found) == (name in ("convert", "generate") or any(each in found for each in ("--out", "--save", "--plot")))

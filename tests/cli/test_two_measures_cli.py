@@ -91,7 +91,7 @@ def test_a_goal_that_cannot_be_leaves_nothing(shop, tmp_path, method, goal, said
 
 def test_evaluation_shows_all_measures_of_a_goal(shop):
     data, model = er.read(shop / "shop.csv", columns=er.data.Columns(keep=("revenue",))), er.load(shop / "model.json")
-    theirs = er.evaluate(["nDCG@3", "revenue@2"], data, model.predict(data)).means
+    theirs = er.evaluate(data, model.predict(data), ["nDCG@3", "revenue@2"]).means
     one = printed("evaluate", shop / "shop.csv", shop / "model.json", *KEEP, "-m", GOAL)["measures"]
     assert {name: found["mean"] for name, found in one.items()} == pytest.approx(theirs)
     (shop / "b.txt").write_text("".join(f"{value}\n" for value in data.ungrouped(data.feature("b"))))
@@ -107,8 +107,8 @@ def test_a_model_of_a_goal_is_used_as_any_other(shop, tmp_path):
     checked = printed("export", model, "--to", "python", "--check", shop / "shop.csv", *KEEP, "--out", tmp_path / "model.py")
     assert "nDCG(" in json.dumps(checked)
     for probe in ("optimality", "importance", "smoothness"):  # of the measure alone
-        assert command("probe", probe, model, shop / "shop.csv", *KEEP).exit_code == 0
-        refused = command("probe", probe, model, shop / "shop.csv", *KEEP, "-m", GOAL)
+        assert command("inspect", probe, model, shop / "shop.csv", *KEEP).exit_code == 0
+        refused = command("inspect", probe, model, shop / "shop.csv", *KEEP, "-m", GOAL)
         assert refused.exit_code == 2
         assert "give one measure here, without 'subject to'" in refused.stderr
 
@@ -150,9 +150,9 @@ def test_the_front_on_the_command_line_is_that_of_python(shop, tmp_path, kind):
     }[kind]
     ours = printed("pareto", *how)
     if kind == "model":
-        theirs = er.pareto(er.load(shop / "model.json"), data, ["nDCG@3", "revenue@2"], points=2)
+        theirs = er.pareto(data, er.load(shop / "model.json"), ["nDCG@3", "revenue@2"], points=2)
     else:
-        theirs = er.pareto(["a", "c"], data, ["nDCG@3", "revenue@2" if kind == "systems" else "P@2"])
+        theirs = er.pareto(data, ["a", "c"], ["nDCG@3", "revenue@2" if kind == "systems" else "P@2"])
     assert ours["complete"] == theirs.complete == (kind != "model")
     assert [list(point["values"].values()) for point in ours["points"]] == pytest.approx(theirs.values)
     told = command("pareto", *how, "--save", tmp_path / "front.csv")

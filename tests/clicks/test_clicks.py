@@ -354,7 +354,7 @@ def test_propensity_one_gives_click_rates_to_the_bit(simulated, data):
     assert np.array_equal(ones.y, expected)
     scores = np.arange(ones.n_documents, dtype=float)
     plain = er.RankingData.from_arrays(ones.X, expected, qid=np.repeat(ones.qid, ones.sizes), query_weight=ones.query_weight)
-    assert er.evaluate([MEASURE], ones, scores).means == er.evaluate([MEASURE], plain, scores).means
+    assert er.evaluate(ones, scores, [MEASURE]).means == er.evaluate(plain, scores, [MEASURE]).means
 
 
 @given(rows_of_pages(weighted=False), st.data())
@@ -374,7 +374,7 @@ def test_the_estimate_is_unbiased(data):
     estimates, naive = [], []
 
     def value(graded: er.RankingData) -> float:
-        return er.evaluate([MEASURE], graded, few.X[:, 0]).means[MEASURE]
+        return er.evaluate(graded, few.X[:, 0], [MEASURE]).means[MEASURE]
 
     for seed in range(30):
         made = er.clicks.simulate_clicks(few, sessions=60, shown=12, seed=seed)
@@ -422,7 +422,7 @@ def test_methods_take_grades_of_any_size(simulated, data):
         assert np.isfinite(ranker.fit(train).score(train))
     fused = er.fuse(train, systems=train.feature_names[:2], measure=MEASURE, bootstrap=0, folds=0)
     assert np.isfinite(fused.value)
-    assert fused.value == pytest.approx(er.evaluate(MEASURE, train, fused.predict(train)).means[MEASURE])
+    assert fused.value == pytest.approx(er.evaluate(train, fused.predict(train), MEASURE).means[MEASURE])
 
 
 def test_clicks_are_compared_by_their_weights(simulated, data):

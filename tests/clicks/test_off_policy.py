@@ -62,7 +62,7 @@ def simulated(data):
 @given(logs(), scores_of, scores_of, st.sampled_from(ESTIMATORS), st.sampled_from([0.0, 0.4, 1.0]), st.permutations(DOCUMENTS))
 def test_estimates_are_those_of_the_definitions(rows, scores, model, estimator, clip, order):
     baseline = {"baseline": model} if estimator == "doubly-robust" else {}
-    ours = er.evaluate(MEASURE, documents(order), scores, clicks=log_of(rows), propensity=THETA, estimator=estimator, clip=clip, **baseline)
+    ours = er.evaluate(documents(order), scores, MEASURE, clicks=log_of(rows), propensity=THETA, estimator=estimator, clip=clip, **baseline)
     by_document = (dict(zip(order, values, strict=True)) for values in (scores, model))
     ranked, relevance = by_document
     assert np.isclose(ours.means[MEASURE], twin.estimate(rows, ranked, THETA, estimator, clip, relevance, 3), rtol=1e-12)
@@ -74,7 +74,7 @@ def test_a_duplicated_impression_is_a_weight_of_two(rows, scores, estimator, dra
     again = drawn.draw(st.lists(st.sampled_from(rows), unique=True))
     weighted = log_of([(*row[:5], 2.0) if row in again else row for row in rows])
     ours, theirs = (
-        er.evaluate(MEASURE, documents(), scores, clicks=log, propensity=THETA, estimator=estimator, clip=0.4)
+        er.evaluate(documents(), scores, MEASURE, clicks=log, propensity=THETA, estimator=estimator, clip=0.4)
         for log in (weighted, log_of([*rows, *again]))
     )
     assert np.array_equal(ours.per_query, theirs.per_query)
@@ -89,7 +89,7 @@ def test_a_duplicated_impression_is_a_weight_of_two(rows, scores, estimator, dra
 def test_snips_stays_when_all_propensities_are_scaled(rows, scores, scale):
     log, scaled = log_of(rows), {rank: value * scale for rank, value in THETA.items()}
     ours, theirs = (
-        er.evaluate(MEASURE, documents(), scores, clicks=log, propensity=theta, estimator="snips", clip=0) for theta in (THETA, scaled)
+        er.evaluate(documents(), scores, MEASURE, clicks=log, propensity=theta, estimator="snips", clip=0) for theta in (THETA, scaled)
     )
     assert np.isclose(ours.means[MEASURE], theirs.means[MEASURE], rtol=1e-12)
     assert np.allclose(ours.intervals[MEASURE], theirs.intervals[MEASURE], rtol=1e-9)
@@ -101,9 +101,9 @@ def test_propensity_one_is_plain_evaluation_to_the_bit(simulated, data):
     measures = [MEASURE, "DCG(gain='linear', discount='letor', ties='docid')"]
     rates = log.to_data(data, np.ones(10))
     assert rates.docid.tolist() == data.docid.tolist()  # all were shown
-    plain = er.evaluate(measures, rates, scores)
+    plain = er.evaluate(rates, scores, measures)
     for estimator in ("ips", "doubly-robust"):
-        ours = er.evaluate(measures, data, scores, clicks=log, propensity=np.ones(10), estimator=estimator)
+        ours = er.evaluate(data, scores, measures, clicks=log, propensity=np.ones(10), estimator=estimator)
         assert np.array_equal(ours.per_query, plain.per_query)
         assert ours.means == plain.means
         assert ours.intervals == plain.intervals
@@ -114,17 +114,17 @@ def test_propensity_one_is_plain_evaluation_to_the_bit(simulated, data):
 
 def test_effective_sample_size_and_clipping(simulated, data):
     log = simulated.clicks
-    few = er.evaluate(MEASURE, data, data.y, clicks=log, propensity="1/k", clip=0.25)
+    few = er.evaluate(data, data.y, MEASURE, clicks=log, propensity="1/k", clip=0.25)
     theta = np.maximum(1 / log.rank[log.clicked], 0.25)
     assert np.isclose(few.effective_sample_size, np.sum(1 / theta) ** 2 / np.sum(1 / theta**2))
     assert np.isclose(few.clipped, np.mean(log.rank[log.clicked] > 4))
-    every = er.evaluate(MEASURE, data, data.y, clicks=log, propensity="1/k", clip=1.0)
+    every = er.evaluate(data, data.y, MEASURE, clicks=log, propensity="1/k", clip=1.0)
     assert every.effective_sample_size == every.clicks
 
 
 def test_what_was_never_shown_is_told():
     rows = [("a", "v", 1, 1, "1", 1.0), ("b", "v", 1, 1, "2", 1.0)]
-    found = er.evaluate("DCG(gain='linear')@1", documents(), [2, 1, 1, 1, 1, 1, 1, 1, 1, 2], clicks=log_of(rows), propensity=[1.0])
+    found = er.evaluate(documents(), [2, 1, 1, 1, 1, 1, 1, 1, 1, 2], "DCG(gain='linear')@1", clicks=log_of(rows), propensity=[1.0])
     assert found.unseen == {"DCG(gain='linear')@1": 0.5}
     assert found.per_query.tolist() == [[1.0, 0.0]]
 
@@ -142,8 +142,8 @@ def deviations(data, estimates, seeds=24) -> dict[str, tuple[float, float]]:
             model = {"baseline": own["model"](made.relevance)} if "model" in own else {}
             scores, clip = data.X[:, 0], own.get("clip", 0.0)
             log = made.clicks.take(made.clicks.rank <= own.get("shown", 12))
-            ours = er.evaluate(MEASURE, data, scores, clicks=log, propensity="1/k", estimator=own["estimator"], clip=clip, **model)
-            expected = er.evaluate(MEASURE, truth, scores).means[MEASURE]
+            ours = er.evaluate(data, scores, MEASURE, clicks=log, propensity="1/k", estimator=own["estimator"], clip=clip, **model)
+            expected = er.evaluate(truth, scores, MEASURE).means[MEASURE]
             mass = np.mean(np.add.reduceat(made.relevance, data.indptr[:-1])) if own["estimator"] == "snips" else 1.0
             found[name].append(ours.means[MEASURE] - expected / mass)
     return {name: (float(np.mean(each)), float(np.std(each, ddof=1) / np.sqrt(seeds))) for name, each in found.items()}
@@ -177,12 +177,12 @@ def test_estimates_are_unbiased_where_they_should_be(data):
 def test_the_gain_over_another_ranker(simulated, data):
     log = simulated.clicks
     for estimator in ESTIMATORS:
-        good, bad = (er.evaluate(MEASURE, data, scores, clicks=log, propensity="1/k", estimator=estimator) for scores in (data.y, -data.y))
+        good, bad = (er.evaluate(data, scores, MEASURE, clicks=log, propensity="1/k", estimator=estimator) for scores in (data.y, -data.y))
         gain = good.gain_over(bad)
         assert np.isclose(gain.means[MEASURE], good.means[MEASURE] - bad.means[MEASURE])
         assert gain.intervals[MEASURE][0] > 0
     with pytest.raises(er.errors.IncompatibleError, match="evaluate both alike"):
-        good.gain_over(er.evaluate(MEASURE, data, data.y, clicks=log, propensity="1/k"))
+        good.gain_over(er.evaluate(data, data.y, MEASURE, clicks=log, propensity="1/k"))
 
 
 # ---- measures
@@ -200,7 +200,7 @@ OTHERS += ["DCG(gain='linear', empty='skip')", "DCG(gain='linear', ties='pessimi
 def test_linear_measures_add_up(measure, one, other, scores):
     def value(grades):
         data = er.RankingData.from_arrays(None, grades, group=[6])
-        return er.evaluate(measure, data, scores[:6]).means[measure]
+        return er.evaluate(data, scores[:6], measure).means[measure]
 
     assert parse_measure(measure).is_linear
     assert np.isclose(value(np.array(one) + 2 * np.array(other)), value(one) + 2 * value(other))
@@ -209,7 +209,7 @@ def test_linear_measures_add_up(measure, one, other, scores):
 @pytest.mark.parametrize("measure", OTHERS)
 def test_other_measures_are_refused(measure, simulated, data):
     with pytest.raises(er.errors.MeasureError, match=r"is not linear in the grades.*use DCG\(gain='linear'\)@10"):
-        er.evaluate(measure, data, data.y, clicks=simulated.clicks, propensity="1/k")
+        er.evaluate(data, data.y, measure, clicks=simulated.clicks, propensity="1/k")
 
 
 def test_linear_measures_are_found_by_what_they_are():
@@ -223,7 +223,7 @@ def test_bad_settings_are_refused(simulated, data):
     log = simulated.clicks
 
     def evaluate(**settings):
-        return er.evaluate(MEASURE, data, data.y, **{"clicks": log, "propensity": "1/k"} | settings)
+        return er.evaluate(data, data.y, MEASURE, **{"clicks": log, "propensity": "1/k"} | settings)
 
     for settings_, says in (
         ({"propensity": None}, r"needs propensities; give propensity=clicks.propensities\(\)"),
@@ -246,18 +246,18 @@ def test_bad_settings_are_refused(simulated, data):
 def test_bad_logs_are_refused(simulated, data):
     one = er.clicks.Clicks.from_arrays(["a", "b"], ["v", "v"], [1, 1], [1, 1], session=[1, 1])
     with pytest.raises(er.errors.DataError, match=r"from one session only, .*give a larger log"):
-        er.evaluate(MEASURE, documents(), np.arange(10), clicks=one, propensity="1/k")
+        er.evaluate(documents(), np.arange(10), MEASURE, clicks=one, propensity="1/k")
     with pytest.raises(er.errors.DataError, match="no query of the log is in the data"):
-        er.evaluate(MEASURE, documents(), np.arange(10), clicks=simulated.clicks, propensity="1/k")
+        er.evaluate(documents(), np.arange(10), MEASURE, clicks=simulated.clicks, propensity="1/k")
     odd = er.clicks.Clicks.from_arrays(["a", "b", "c"], ["v", "unheard-of", "v"], [1, 1, 1], [1, 1, 1])  # query c is not asked for
     with pytest.raises(er.errors.DataError, match="1 of 2 documents of the log have no features: 'unheard-of' of query 'b'"):
-        er.evaluate(MEASURE, documents(), np.arange(10), clicks=odd, propensity="1/k")
+        er.evaluate(documents(), np.arange(10), MEASURE, clicks=odd, propensity="1/k")
     with pytest.warns(LeftOutWarning, match="unheard-of"):
-        found = er.evaluate(MEASURE, documents(), np.arange(10), clicks=odd, propensity="1/k", unknown="drop")
+        found = er.evaluate(documents(), np.arange(10), MEASURE, clicks=odd, propensity="1/k", unknown="drop")
     assert (found.clicks, found.effective_sample_size) == (1, 1)
     with pytest.raises(er.errors.DataError, match="no document ids"):
         without = er.RankingData.from_arrays(None, [0, 1], qid=["a", "b"])
-        er.evaluate(MEASURE, without, [1, 2], clicks=odd, propensity="1/k")
+        er.evaluate(without, [1, 2], MEASURE, clicks=odd, propensity="1/k")
 
 
 # ---- the command
@@ -280,7 +280,7 @@ def run(folder, *arguments):
 
 def test_the_command_estimates_as_python_does(folder, data, simulated):
     settings_ = {"clicks": simulated.clicks, "propensity": "1/k", "estimator": "snips", "clip": 0.2, "seed": 3}
-    live, new = (er.evaluate(MEASURE, data, scores, **settings_) for scores in (data.X[:, 0], data.y))
+    live, new = (er.evaluate(data, scores, MEASURE, **settings_) for scores in (data.X[:, 0], data.y))
     words = ["--clicks", "log.csv", "--propensity", "1/k", "--estimator", "snips", "--clip", "0.2", "--seed", "3", "-m", MEASURE]
     found = json.loads(run(folder, "live", "new", *words, "--json", "--per-query").stdout)
     assert (found["estimator"], found["clipped"]) == ("snips", new.clipped)
@@ -297,7 +297,7 @@ def test_the_command_estimates_as_python_does(folder, data, simulated):
 
 def test_the_command_needs_no_measure_and_takes_a_feature(folder, data, simulated):
     found = json.loads(run(folder, "--feature", "2", "--clicks", "log.csv", "--propensity", "1/k", "--json").stdout)
-    expected = er.evaluate("DCG(gain='linear')@10", data, data.X[:, 1], clicks=simulated.clicks, propensity="1/k")
+    expected = er.evaluate(data, data.X[:, 1], "DCG(gain='linear')@10", clicks=simulated.clicks, propensity="1/k")
     assert found["rankings"]["2"]["DCG(gain='linear')@10"]["mean"] == expected.means["DCG(gain='linear')@10"]
 
 

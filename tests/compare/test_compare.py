@@ -708,17 +708,17 @@ def test_tune_finds_settings_and_writes_the_model(text, tmp_path):
 
 def test_tune_by_given_validation_data_is_the_best_of_its_trials(data):
     train, valid = data.take_queries(np.arange(16)), data.take_queries(np.arange(16, 24))
-    found = er.tune("ridge", train, "nDCG@3", valid=valid, trials=5)
+    found = er.tune(train, "ridge", "nDCG@3", valid=valid, trials=5)
     for trial in found.trials:
         alone = er.Ridge(measure="nDCG@3", **trial.settings).fit(train, valid=valid)
         assert trial.valid == pytest.approx(alone.score(valid), abs=1e-12)
     assert found.best.valid == max(trial.valid for trial in found.trials)
     assert found.ranker.score(valid) == pytest.approx(found.best.valid, abs=1e-12)
-    assert er.tune("ridge", train, "nDCG@3", valid=valid, trials=1).trials[0].valid == found.trials[0].valid
+    assert er.tune(train, "ridge", "nDCG@3", valid=valid, trials=1).trials[0].valid == found.trials[0].valid
 
 
 def test_tune_by_folds_takes_the_mean_over_queries_it_has_not_seen(data):
-    found = er.tune("ridge", data, "nDCG@3", folds=3, trials=2)
+    found = er.tune(data, "ridge", "nDCG@3", folds=3, trials=2)
     part = deal_folds(data.n_queries, 3, seed=0)
     for trial in found.trials:
         ranker = er.Ridge(measure="nDCG@3", **trial.settings)
@@ -751,7 +751,7 @@ def chance():
 def test_cross_fitted_methods_are_judged_by_models_that_have_not_seen_the_query(chance, method):
     """In the column of a comparison, and in its slice; the ranker itself has learned from the validation queries."""
     alone = CROSS_FITTED[method]().fit(chance.train, valid=chance.valid)
-    unseen, seen = er.evaluate("nDCG@3", chance.valid, alone.valid_oof_)["nDCG@3"].mean, alone.score(chance.valid)
+    unseen, seen = er.evaluate(chance.valid, alone.valid_oof_, "nDCG@3")["nDCG@3"].mean, alone.score(chance.valid)
     assert unseen < seen - 0.15
     fit = er.compare(chance, [method], "nDCG@3", workers=1, threads=1).fits[0]
     assert fit.valid["nDCG@3"] == pytest.approx(unseen, abs=1e-12)
@@ -764,18 +764,18 @@ def test_cross_fitted_methods_are_judged_by_models_that_have_not_seen_the_query(
 
 def test_trials_judge_cross_fitted_methods_out_of_fold(chance):
     method, alone = list(CROSS_FITTED.items())[1]
-    tuned = er.tune(method, chance.train, "nDCG@3", valid=chance.valid, trials=1, threads=1)
+    tuned = er.tune(chance.train, method, "nDCG@3", valid=chance.valid, trials=1, threads=1)
     np.testing.assert_array_equal(tuned.ranker.valid_oof_, alone().fit(chance.train, valid=chance.valid).valid_oof_)
-    assert tuned.best.valid == pytest.approx(er.evaluate("nDCG@3", chance.valid, tuned.ranker.valid_oof_)["nDCG@3"].mean, abs=1e-12)
+    assert tuned.best.valid == pytest.approx(er.evaluate(chance.valid, tuned.ranker.valid_oof_, "nDCG@3")["nDCG@3"].mean, abs=1e-12)
     assert tuned.best.valid < tuned.ranker.score(chance.valid) - 0.15
 
 
 def test_trials_by_folds_judge_cross_fitted_methods_out_of_fold(chance):
-    trial = er.tune("mart(bags=3, bagging='cross-fit', trees=20, min_documents=1)", chance.train, "nDCG@3", folds=2, trials=1).best
+    trial = er.tune(chance.train, "mart(bags=3, bagging='cross-fit', trees=20, min_documents=1)", "nDCG@3", folds=2, trials=1).best
     part = deal_folds(chance.train.n_queries, 2, seed=0)
     parts = [(chance.train.take_queries(part != k), chance.train.take_queries(part == k)) for k in range(2)]
     rankers = [er.MART("nDCG@3", bags=3, bagging="cross-fit", trees=20, min_documents=1).fit(seen, valid=own) for seen, own in parts]
-    unseen = [er.evaluate("nDCG@3", own, one.valid_oof_)["nDCG@3"].mean for one, (_, own) in zip(rankers, parts, strict=True)]
+    unseen = [er.evaluate(own, one.valid_oof_, "nDCG@3")["nDCG@3"].mean for one, (_, own) in zip(rankers, parts, strict=True)]
     assert trial.valid == pytest.approx(np.mean(unseen), abs=1e-12)
     assert trial.valid < np.mean([one.score(own) for one, (_, own) in zip(rankers, parts, strict=True)]) - 0.15
 

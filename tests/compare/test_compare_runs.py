@@ -115,7 +115,7 @@ def test_every_run_is_worth_what_it_is_worth_alone(rows: list[Any], lists: list[
         )
     found = er.compare_runs(data, runs, MEASURES, complete=complete)
     for fit, run in zip(found.fits, runs.values(), strict=True):
-        alone = er.evaluate(MEASURES, *xr_scores(data, run), complete=complete)
+        alone = er.evaluate(*xr_scores(data, run), MEASURES, complete=complete)
         for name in MEASURES:
             np.testing.assert_array_equal(fit.test[name], alone[name].values)
 
@@ -159,7 +159,7 @@ def test_predict_writes_runs(files: Path) -> None:
     data = er.read("data.txt")
     scores = er.load("model.json").predict(data)
     called(0, "predict", "model.json", "data.txt", "--out", "a.run", "--depth", 3, "--tag", "mine")
-    er.write_run("b.run", data, scores, "mine", depth=3)
+    er.write_run(data, "b.run", scores, "mine", depth=3)
     assert (files / "a.run").read_text() == (files / "b.run").read_text()
     called(0, "predict", "model.json", "data.txt", "--out", "a.txt")
     assert (files / "a.txt").read_text() == "".join(f"{score!r}\n" for score in scores.tolist())
@@ -284,7 +284,7 @@ def test_the_report_of_runs(files: Path) -> None:
     called(0, "compare", "test.qrels", "--run", "good.run", "--run", "bad.run", "--out", "out", "-m", "ndcg_cut_10", "-m", "RR")
     found = er.read_comparison("out")
     assert [one.mean for one in standings(found, "test", "ndcg_cut_10")] == [
-        er.evaluate("ndcg_cut_10", *read_scores(run, er.read("test.qrels"))).means["ndcg_cut_10"] for run in ("good.run", "bad.run")
+        er.evaluate(*read_scores(run, er.read("test.qrels")), "ndcg_cut_10").means["ndcg_cut_10"] for run in ("good.run", "bad.run")
     ]
     page = (files / "out" / "report.html").read_text()
     assert "good" in page

@@ -68,7 +68,7 @@ def task(measure=MEASURE, train=None, valid=None, test=None, rows=None, **more):
 
 
 def value(measure, data, scores):
-    return er.evaluate(measure, data, scores).means[measure]
+    return er.evaluate(data, scores, measure).means[measure]
 
 
 class Third(Contender):
@@ -785,7 +785,7 @@ def test_a_run_is_matched_by_documents(tmp_path):
 
 def test_a_run_of_data_without_ids_names_the_rows_of_the_whole_file(tmp_path):
     whole = er.RankingData.from_arrays(np.zeros((6, 4)), [1, 0, 1, 0, 1, 0], qid=[1, 2, 1, 2, 3, 3])
-    er.write_run(tmp_path / "run.txt", whole, [1, 2, 3, 4, 5, 6])
+    er.write_run(whole, tmp_path / "run.txt", [1, 2, 3, 4, 5, 6])
     test = whole.take_queries([1])
     fitted = ScoresFile("mine", str(tmp_path / "run.txt")).fit(task(test=test, rows=np.array([1, 3])), {})
     assert fitted.scores("test", test).tolist() == [2, 4]

@@ -475,11 +475,11 @@ def test_importance_is_that_of_the_model_on_its_own_levels():
     frame = table()
     ranker = fitted(frame=frame)
     turned = er.RankingData.from_frame(frame[frame.color != "7"])  # all codes behind it are others
-    found = er.inspect.importance(ranker, turned, repeats=1)
+    found = er.inspect.importance(turned, ranker, repeats=1)
     assert turned.levels != ranker.model_.scorer.levels
     by_hand = aligned(turned, turned.feature_names, levels=ranker.model_.scorer.levels)
-    assert found.per_feature == er.inspect.importance(ranker, by_hand, repeats=1).per_feature
-    assert found.value == er.evaluate(found.measure, turned, ranker.predict(frame[frame.color != "7"][FEATURES])).means[str(found.measure)]
+    assert found.per_feature == er.inspect.importance(by_hand, ranker, repeats=1).per_feature
+    assert found.value == er.evaluate(turned, ranker.predict(frame[frame.color != "7"][FEATURES]), found.measure).means[str(found.measure)]
 
 
 def test_commands_take_categories_and_say_what_they_leave_out(tmp_path, monkeypatch):

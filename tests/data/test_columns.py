@@ -56,8 +56,8 @@ def test_a_measure_of_the_grades_column_is_the_measure_of_grades(seed, text):
     beside = er.RankingData.from_arrays(None, np.zeros(len(y)), group=sizes, kept={"again": y})
     name, _, rest = text.partition("@")
     column = name[:-1] + ", column='again')" if name.endswith(")") else name + "(column='again')"
-    theirs = er.evaluate(text, data, scores).per_query
-    assert np.array_equal(er.evaluate(f"{column}@{rest}" if rest else column, beside, scores).per_query, theirs)
+    theirs = er.evaluate(data, scores, text).per_query
+    assert np.array_equal(er.evaluate(beside, scores, f"{column}@{rest}" if rest else column).per_query, theirs)
 
 
 @given(st.integers(0, 10**6))
@@ -68,12 +68,12 @@ def test_totals_are_sums_over_the_first_ranks(seed):
     data = er.RankingData.from_arrays(None, np.zeros(len(revenue)), group=sizes, kept={"revenue": revenue})
     ends = np.cumsum(sizes)
     theirs = [sum(revenue[b:e][np.argsort(-scores[b:e])][:3]) for b, e in zip(ends - sizes, ends, strict=True)]
-    assert er.evaluate("revenue@3", data, scores).per_query[0].tolist() == theirs
+    assert er.evaluate(data, scores, "revenue@3").per_query[0].tolist() == theirs
 
 
 def test_a_feature_is_a_column_too():
     data = er.RankingData.from_arrays([[1.5, 2.0], [0.5, 3.0]], [0, 1], group=[2], feature_names=["price", "length"])
-    assert er.evaluate("price@1", data, [0, 1]).means == {"price@1": 0.5}
+    assert er.evaluate(data, [0, 1], "price@1").means == {"price@1": 0.5}
 
 
 def test_every_ranker_can_learn_from_a_column():
@@ -81,7 +81,7 @@ def test_every_ranker_can_learn_from_a_column():
     X = rng.normal(size=(200, 3))
     data = er.RankingData.from_arrays(X, np.arange(200) % 2, group=[10] * 20, kept={"revenue": np.exp(X[:, 1])})
     for ranker in (er.LambdaRank("revenue@3"), er.DirectRank("revenue@3", bags=0), er.Ridge("revenue@3")):
-        assert ranker.fit(data).score(data) > 0.95 * er.evaluate("revenue@3", data, X[:, 1]).means["revenue@3"]
+        assert ranker.fit(data).score(data) > 0.95 * er.evaluate(data, X[:, 1], "revenue@3").means["revenue@3"]
 
 
 def test_what_is_wrong_is_named():
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_named():
     with pytest.raises(
         er.errors.DataError, match=r"no column 'profit'; it has revenue, bm25; of a table, keep it by Columns\(keep=\('profit',\)\)"
     ):
-        er.evaluate("profit@10", data, data.X[:, 0])
+        er.evaluate(data, data.X[:, 0], "profit@10")
     with pytest.raises(er.errors.DataError, match=r"column 'revenue' of row 1 \(from 0\) is missing; .* a number in every row"):
         er.RankingData.from_frame(frame(revenue=[1.0, None, 2.0, 3.0, 4.0]), COLUMNS)
     with pytest.raises(er.errors.DataError, match=r"has no column 'revenue'; .*Columns\(keep=...\)"):
@@ -98,7 +98,7 @@ def test_what_is_wrong_is_named():
     with pytest.raises(
         er.errors.DataError, match=r"column 'revenue' is -2.5 in row 1, and gains are numbers of at least 0; add a constant"
     ):
-        er.evaluate("revenue@10", below, below.X[:, 0])
+        er.evaluate(below, below.X[:, 0], "revenue@10")
     with pytest.raises(er.errors.DataError, match="column 'x' has shape"):
         er.RankingData.from_arrays(None, [0, 1], group=[2], kept={"x": [1.0]})
     with pytest.raises(er.errors.DataError, match="column 'a' cannot be kept"):

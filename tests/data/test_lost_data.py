@@ -161,7 +161,7 @@ def test_what_standard_output_cannot_be_is_said(folder):
         (("train", "ridge", "web.txt", "--out", "-", "--resume"), "--resume goes on from a file"),
         (("reproduce", "jumping-points", "--out", "-"), "give a folder"),
         (("compare", "web.txt", "--methods", "ridge", "--out", "-"), "give a folder"),
-        (("probe", "importance", "ridge.json", "web.txt", "--plot", "-"), "names no kind of picture"),
+        (("inspect", "importance", "ridge.json", "web.txt", "--plot", "-"), "names no kind of picture"),
     ):
         done = invoke(*arguments)
         assert done.exit_code == 2
@@ -181,9 +181,9 @@ def test_what_standard_output_cannot_be_is_said(folder):
         ("convert", "none.qrels", "nowhere/d.xr", "--run", "none.run"),
         ("fuse", "none.qrels", "--run", "none.run", "--save", "nowhere/w.json"),
         ("fuse", "none.qrels", "--run", "none.run", "--run", "none.run", "--plot", "nowhere/w.png"),
-        ("probe", "optimality", "none.json", "none.txt", "--plot", "nowhere/p.png"),
-        ("probe", "importance", "none.json", "none.txt", "--plot", "nowhere/p.png"),
-        ("probe", "smoothness", "none.json", "none.txt", "--plot", "nowhere/p.png"),
+        ("inspect", "optimality", "none.json", "none.txt", "--plot", "nowhere/p.png"),
+        ("inspect", "importance", "none.json", "none.txt", "--plot", "nowhere/p.png"),
+        ("inspect", "smoothness", "none.json", "none.txt", "--plot", "nowhere/p.png"),
         ("compare", "none.txt", "--methods", "ridge", "--out", "web.txt/out"),
     ],
 )
@@ -328,7 +328,7 @@ def test_training_that_is_ended_leaves_the_finished_model(folder):
     assert done.exit_code == 0
     assert "ridge.json.checkpoint is unfinished: its training was interrupted" in done.stderr
     assert invoke("predict", "ridge.json", "web.txt").stderr == ""
-    assert "is unfinished" in invoke("probe", "importance", "ridge.json.checkpoint", "web.txt").stderr
+    assert "is unfinished" in invoke("inspect", "importance", "ridge.json.checkpoint", "web.txt").stderr
 
     (folder / "ridge.json").rename(folder / "old.json")
     done = invoke(*command)
@@ -422,9 +422,9 @@ def test_tuning_that_is_ended_says_so(folder, data, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        er.tune("ridge", data, progress=interrupted)
+        er.tune(data, "ridge", progress=interrupted)
     with pytest.warns(er.errors.InterruptedWarning, match="tuning was interrupted"):
-        found = er.tune("ridge", data.take_queries(range(8)), valid=data.take_queries(range(8, 12)), trials=50, progress=ended)
+        found = er.tune(data.take_queries(range(8)), "ridge", valid=data.take_queries(range(8, 12)), trials=50, progress=ended)
     assert not found.complete
     assert 0 < len(found.trials) < 50
     monkeypatch.setattr(import_module("exactrank.compare.tune"), "tune", lambda *arguments, **options: found)

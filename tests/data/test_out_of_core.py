@@ -38,7 +38,7 @@ TRAINED = {
     "AdaRank": "er.AdaRank(max_iter=2, threads=2).fit(data)",
     "LambdaMART": "er.LambdaMART(trees=2, leaves=4, bags=0, bins=15, threads=2).fit(data)",
     "fuse": "er.fuse(data, systems=['0', '1'], folds=0, bootstrap=0, threads=2)",
-    "evaluate": "er.evaluate('nDCG@10', data, data.feature('0'), threads=2)",
+    "evaluate": "er.evaluate(data, data.feature('0'), 'nDCG@10', threads=2)",
 }
 
 #: Does each in a process of its own: on a few rows, so that all code is loaded, then on all of them, with a third of the matrix beyond

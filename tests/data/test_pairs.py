@@ -55,7 +55,7 @@ def of_query(pairs, q):
 @given(problems(), st.sampled_from(["logistic", "step", "spring"]), st.integers(1, 3))
 def test_ranknets_cost_is_that_of_every_pair(problem, link, threads):
     ys, scores, pairs = problem
-    found = er.losses.slopes(er.losses.Lambdas(link=link), made(ys, pairs), np.concatenate(scores), threads)
+    found = er.losses.slopes(made(ys, pairs), np.concatenate(scores), er.losses.Lambdas(link=link), threads)
     wanted = [pair_cost(all_pairs(y, of_query(pairs, q)), s, link) for q, (y, s) in enumerate(zip(ys, scores, strict=True))]
     np.testing.assert_allclose(found.values, [value for value, *_ in wanted], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(found.slope, np.concatenate([slope for _, slope, _ in wanted]), rtol=1e-12, atol=1e-12)
@@ -66,7 +66,7 @@ def test_ranknets_cost_is_that_of_every_pair(problem, link, threads):
 def test_a_given_pair_counts_beside_a_measures_forces_as_its_share_of_the_weights(problem, near, measure):
     ys, scores, pairs = problem
     rule, s = er.losses.Lambdas(er.parse_measure(measure), near=near), np.concatenate(scores)
-    found, bare = (er.losses.slopes(rule, made(ys, some), s) for some in (pairs, []))
+    found, bare = (er.losses.slopes(made(ys, some), s, rule) for some in (pairs, []))
     np.testing.assert_array_equal(found.values, bare.values)
     for q, start in enumerate(np.cumsum([0, *map(len, ys)])[:-1]):
         own = of_query(pairs, q)
@@ -81,7 +81,7 @@ def test_a_given_pair_counts_beside_a_measures_forces_as_its_share_of_the_weight
 def test_forces_are_normalized_with_those_of_given_pairs(problem, sampled):
     ys, scores, pairs = problem
     rule = er.losses.SampledLambdas(er.measures.NDCG(), samples=3) if sampled else er.losses.Lambdas(er.measures.NDCG())
-    bare, scaled = (er.losses.slopes(replace(rule, normalize=on), made(ys, pairs), np.concatenate(scores)).slope for on in (False, True))
+    bare, scaled = (er.losses.slopes(made(ys, pairs), np.concatenate(scores), replace(rule, normalize=on)).slope for on in (False, True))
     assert np.all(np.sign(bare) * np.sign(scaled) >= 0)
     if len(pairs) == 1 and not any(len(set(y)) > 1 for y in ys):  # S is twice the one force
         size = np.abs(bare).sum()
@@ -91,7 +91,7 @@ def test_forces_are_normalized_with_those_of_given_pairs(problem, sampled):
 @given(problems(), st.sampled_from(["hinge", "squared-hinge"]), st.sampled_from(["query", "pairs"]))
 def test_the_hinge_is_that_of_every_pair(problem, loss, normalize):
     ys, scores, pairs = problem
-    found = er.losses.slopes(er.losses.PairHinge(loss, normalize), made(ys, pairs), np.concatenate(scores))
+    found = er.losses.slopes(made(ys, pairs), np.concatenate(scores), er.losses.PairHinge(loss, normalize))
     each = [all_pairs(y, of_query(pairs, q)) for q, y in enumerate(ys)]
     totals = [sum(weight for *_, weight in own) for own in each]
     factor = 2 if loss == "squared-hinge" else 1  # the spring is half a squared hinge
@@ -128,7 +128,7 @@ def test_rankboosts_loss_and_edge_are_those_of_every_pair(problem):
 def test_pairwise_correct_is_the_weighted_share_of_pairs_in_order(problem):
     ys, scores, pairs = problem
     data, s = made(ys, pairs), np.concatenate(scores)
-    found = er.evaluate(["PairwiseCorrect(ties='expected', empty='skip')"], data, s).per_query[0]
+    found = er.evaluate(data, s, ["PairwiseCorrect(ties='expected', empty='skip')"]).per_query[0]
     wanted = [share_in_order(all_pairs(y, of_query(pairs, q)), own) for q, (y, own) in enumerate(zip(ys, scores, strict=True))]
     np.testing.assert_allclose(found, [np.nan if each is None else each for each in wanted], rtol=1e-12)
     bound, severe = (er.measures.PairwiseCorrect(ties=ties).on(data) for ties in ("input", "pessimistic"))
@@ -142,9 +142,9 @@ def test_pairwise_correct_along_a_ray_is_that_of_the_scores_there(problem, seed)
     ys, scores, pairs = problem
     data, s = made(ys, pairs), np.concatenate(scores)
     direction = np.random.default_rng(seed).normal(size=len(s))
-    steps = er.profile("PairwiseCorrect(ties='pessimistic')", data, s, direction)
+    steps = er.profile(data, s, direction, "PairwiseCorrect(ties='pessimistic')")
     for t in (-0.7, 0.1234, 1.9):
-        value = er.evaluate("PairwiseCorrect(ties='pessimistic')", data, s + t * direction).means.popitem()[1]
+        value = er.evaluate(data, s + t * direction, "PairwiseCorrect(ties='pessimistic')").means.popitem()[1]
         assert steps(t) == pytest.approx(value, abs=1e-12)
 
 
@@ -320,7 +320,7 @@ def test_bags_and_constraints_of_pairs():
     assert er.DirectRank("PairwiseCorrect", bags=0, point="likelihood").fit(data).score(data) > 0.6
     rich = replace(data, kept={"revenue": np.exp(data.X[:, 0].astype(float))})
     ranker = er.DirectRank("revenue@2 subject to PairwiseCorrect >= 0.62").fit(rich)
-    assert er.evaluate("PairwiseCorrect", rich, ranker.predict(rich)).means["PairwiseCorrect"] >= 0.62
+    assert er.evaluate(rich, ranker.predict(rich), "PairwiseCorrect").means["PairwiseCorrect"] >= 0.62
 
 
 @pytest.mark.parametrize("kind", [er.Ridge, er.ListNet, er.SmoothRank, er.MART, er.Blend], ids=lambda kind: kind.__name__)
@@ -470,7 +470,7 @@ def test_bradley_terry_is_where_ranknets_slope_is_that_of_the_prior(problem, pri
         return
     data = made(ys, pairs)
     found = er.pairs.bradley_terry(data, prior=prior)
-    slope = er.losses.slopes(er.losses.Lambdas(), data, found.strength).slope
+    slope = er.losses.slopes(data, found.strength, er.losses.Lambdas()).slope
     np.testing.assert_allclose(slope, prior * found.strength, atol=1e-9)
     np.testing.assert_allclose(np.add.reduceat(found.strength, data.indptr[:-1]), 0.0, atol=1e-9)
     np.testing.assert_allclose(found.grades, 4 / (1 + np.exp(-found.strength)))
@@ -521,7 +521,7 @@ def test_heavy_and_many_pairs_are_solved_as_well():
         weight = 10.0 ** rng.uniform(-3, 4, len(pairs["better"]))
         judged = er.pairs.with_pairs(data, pairs | {"weight": weight})
         strength = er.pairs.bradley_terry(judged).strength
-        np.testing.assert_allclose(er.losses.slopes(er.losses.Lambdas(), judged, strength).slope, 0.1 * strength, atol=1e-9)
+        np.testing.assert_allclose(er.losses.slopes(judged, strength, er.losses.Lambdas()).slope, 0.1 * strength, atol=1e-9)
 
 
 def test_the_standard_errors_are_those_of_many_simulated_judges():

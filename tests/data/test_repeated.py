@@ -87,6 +87,6 @@ def test_what_else_is_masked_is_refused(name):
 
 def test_masked_scores_are_refused(tmp_path):
     data, scores = er.RankingData.from_arrays(None, [0, 1], group=[2]), masked([1.0, 2.0], at=0)
-    for use in (lambda: er.evaluate("nDCG", data, scores), lambda: er.write_run(tmp_path / "a.run", data, scores)):
+    for use in (lambda: er.evaluate(data, scores, "nDCG"), lambda: er.write_run(data, tmp_path / "a.run", scores)):
         with pytest.raises(er.errors.DataError, match=r"scores\[0\] is masked"):
             use()

@@ -39,7 +39,7 @@ def data_of(rows: list[Any], named: bool = True) -> tuple[RankingData, np.ndarra
 def test_a_run_reads_back_to_the_same_scores_and_values(rows: list[Any], named: bool, packed: bool, tag: str, tmp_path: Path) -> None:
     data, scores = data_of(rows, named)
     path = tmp_path / ("a.run.gz" if packed else "a.run")
-    er.write_run(path, data, scores, tag, force=True)
+    er.write_run(data, path, scores, tag, force=True)
     assert (path.read_bytes()[:2] == b"\x1f\x8b") == packed
     extended, back = read_scores(path, data)
     assert extended.n_documents == data.n_documents
@@ -47,7 +47,7 @@ def test_a_run_reads_back_to_the_same_scores_and_values(rows: list[Any], named: 
     assert er.read_run(path).tag == tag
     single = np.abs(scores[np.isfinite(scores)]).max() < 3e38  # trec_eval compares in single precision
     measures = ["nDCG@2", "AP", "nDCG(ties='expected')", "nDCG(ties='pessimistic')"] + ["RR(ties='docid')"] * int(named and single)
-    ours, theirs = er.evaluate(measures, data, scores), er.evaluate(measures, extended, back)
+    ours, theirs = er.evaluate(data, scores, measures), er.evaluate(extended, back, measures)
     np.testing.assert_array_equal(ours.per_query, theirs.per_query)
 
 
@@ -71,12 +71,12 @@ def test_other_tools_come_to_the_same_numbers(tmp_path: Path) -> None:
     queries, documents = np.repeat(np.arange(40), 12), [f"d{i}" for i in range(480)]
     data = RankingData.from_arrays(None, rng.integers(0, 3, 480), qid=queries, docid=documents)
     scores = np.round(rng.normal(size=480), 1) + rng.choice([0, 1e-12], 480)  # ties, and what is a tie in single precision
-    er.write_run(tmp_path / "a.run", data, scores)
+    er.write_run(data, tmp_path / "a.run", scores)
     with open(tmp_path / "a.run") as lines:
         run = trec.parse_run(lines)
     qrels = {str(q): {d: int(g) for d, g, own in zip(documents, data.y, queries, strict=True) if own == q} for q in range(40)}
     theirs = trec.RelevanceEvaluator(qrels, {"ndcg_cut.5", "map", "recip_rank"}).evaluate(run)
-    ours = er.evaluate(["nDCG@5", "AP", "RR"], data, scores, preset="trec_eval")
+    ours = er.evaluate(data, scores, ["nDCG@5", "AP", "RR"], preset="trec_eval")
     for name, measure in zip(("ndcg_cut_5", "map", "recip_rank"), ours, strict=True):
         np.testing.assert_allclose(ours[measure].values, [theirs[str(q)][name] for q in range(40)], rtol=1e-6)
 
@@ -85,33 +85,33 @@ def test_other_tools_come_to_the_same_numbers(tmp_path: Path) -> None:
 def test_frames_need_no_grades(library: str, tmp_path: Path) -> None:
     frames = pytest.importorskip(library)
     table = {"query_id": ["b", "a", "b"], "doc_id": ["x", "y", "z"], "score": [0.1, 2.0, None], "mine": [1, 2, 3]}
-    er.write_run(tmp_path / "a.run", frames.DataFrame(table))
+    er.write_run(frames.DataFrame(table), tmp_path / "a.run")
     assert (tmp_path / "a.run").read_text() == "b Q0 x 1 0.1 exactrank\na Q0 y 1 2.0 exactrank\n"
-    er.write_run(tmp_path / "b.run", frames.DataFrame(table), "mine", "other")
+    er.write_run(frames.DataFrame(table), tmp_path / "b.run", "mine", "other")
     assert (tmp_path / "b.run").read_text() == "b Q0 z 1 3.0 other\nb Q0 x 2 1.0 other\na Q0 y 1 2.0 other\n"
-    er.write_run(tmp_path / "c.run", frames.DataFrame(table), [3, 2, 1], columns=er.data.Columns(doc="mine"))
+    er.write_run(frames.DataFrame(table), tmp_path / "c.run", [3, 2, 1], columns=er.data.Columns(doc="mine"))
     assert (tmp_path / "c.run").read_text() == "b Q0 1 1 3.0 exactrank\nb Q0 3 2 1.0 exactrank\na Q0 2 1 2.0 exactrank\n"
     with pytest.raises(DataError, match=r"no column 'rank'; it has 'query_id', 'doc_id', 'score', 'mine'; name the one"):
-        er.write_run(tmp_path / "d.run", frames.DataFrame(table), "rank")
+        er.write_run(frames.DataFrame(table), tmp_path / "d.run", "rank")
     with pytest.raises(DataError, match=r"'doc_id' holds String, not numbers; convert it"):
-        er.write_run(tmp_path / "d.run", frames.DataFrame(table), "doc_id")
+        er.write_run(frames.DataFrame(table), tmp_path / "d.run", "doc_id")
     with pytest.raises(IncompatibleError, match="expected a pandas"):
-        er.write_run(tmp_path / "d.run", [1, 2])
+        er.write_run([1, 2], tmp_path / "d.run")
     assert not (tmp_path / "d.run").exists()
 
 
 def test_a_feature_can_be_written(tmp_path: Path) -> None:
     data = RankingData.from_arrays([[0.5], [np.nan], [1.5]], [0, 0, 1], group=[3], feature_names=["bm25"])
-    er.write_run(tmp_path / "a.run", data, "bm25", "bm25")
+    er.write_run(data, tmp_path / "a.run", "bm25", "bm25")
     assert (tmp_path / "a.run").read_text() == "0 Q0 2 1 1.5 bm25\n0 Q0 0 2 0.5 bm25\n"
     with pytest.raises(OutputExistsError, match="--force"):
-        er.write_run(tmp_path / "a.run", data, "bm25")
+        er.write_run(data, tmp_path / "a.run", "bm25")
 
 
 def test_rows_stand_for_ids_and_for_nothing_else(tmp_path: Path) -> None:
     """Of data without ids a run must name rows of the query itself: a number may be an id of something else."""
     data = RankingData.from_arrays(None, [1, 0, 2], qid=[5, 6, 5])
-    er.write_run(tmp_path / "a.run", data, [1, 2, 3])
+    er.write_run(data, tmp_path / "a.run", [1, 2, 3])
     assert (tmp_path / "a.run").read_text() == "5 Q0 2 1 3.0 exactrank\n5 Q0 0 2 1.0 exactrank\n6 Q0 1 1 2.0 exactrank\n"
     for odd in ("5 Q0 1 1 0.5 msmarco\n", "6 Q0 7067032 1 0.5 msmarco\n"):
         (tmp_path / "b.run").write_text(odd)
@@ -142,7 +142,7 @@ def test_rows_stand_for_ids_and_for_nothing_else(tmp_path: Path) -> None:
 def test_what_no_run_can_hold(docid: Any, qid: Any, scores: Any, more: Any, message: str, tmp_path: Path) -> None:
     data = RankingData.from_arrays(None, [1, 0], qid=qid, docid=docid)
     with pytest.raises(DataError, match=message):
-        er.write_run(tmp_path / "a.run", data, scores, **more)
+        er.write_run(data, tmp_path / "a.run", scores, **more)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -153,18 +153,18 @@ def test_ids_of_documents_that_were_not_retrieved_are_nobodys_business() -> None
 
 def test_a_depth_of_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"depth=0 leaves no documents.*at least 1"):
-        er.write_run(tmp_path / "a.run", RankingData.from_arrays(None, [1], group=[1]), [1.0], depth=0)
+        er.write_run(RankingData.from_arrays(None, [1], group=[1]), tmp_path / "a.run", [1.0], depth=0)
 
 
 def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     sys.stdout.flush()
-    er.write_run("-", RankingData.from_arrays(None, [1], qid=["é"], docid=[b"\xff"]), [1.0])
+    er.write_run(RankingData.from_arrays(None, [1], qid=["é"], docid=[b"\xff"]), "-", [1.0])
     assert capfdbinary.readouterr().out == "é Q0 ".encode() + b"\xff 1 1.0 exactrank\n"
 
 
 def test_gzip_holds_no_date_and_no_name(tmp_path: Path) -> None:
     data = RankingData.from_arrays(None, [1], group=[1])
     for name in ("a.run.gz", "b.run.gz"):
-        er.write_run(tmp_path / name, data, [1.0])
+        er.write_run(data, tmp_path / name, [1.0])
     assert (tmp_path / "a.run.gz").read_bytes() == (tmp_path / "b.run.gz").read_bytes()
     assert gzip.decompress((tmp_path / "a.run.gz").read_bytes()) == b"0 Q0 0 1 1.0 exactrank\n"

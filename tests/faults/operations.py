@@ -38,7 +38,7 @@ def make_inputs(folder: Path) -> dict[str, Path]:
     inputs["pairs"] = folder / "pairs.csv"
     inputs["pairs"].write_text(f"query_id,better,worse\n{shown.qid[0]},{shown.docid[0]},{shown.docid[1]}\n")
     for feature in ("1", "2"):
-        er.write_run(inputs[f"run{feature}"], data, feature)
+        er.write_run(data, inputs[f"run{feature}"], feature)
     return inputs
 
 

@@ -36,4 +36,4 @@ def value_at(data, weights, measure, **policies):
     """The measure of the weighted sum, by er.evaluate on all documents."""
     values, ranked = normalized(data.X, data.indptr, policies.get("normalize", "min-max"), policies.get("absent", "worst"))
     scores = sum(w * v for w, v in zip(weights, values, strict=True))
-    return er.evaluate([measure], data, np.where(ranked, scores, -np.inf)).means[measure]
+    return er.evaluate(data, np.where(ranked, scores, -np.inf), [measure]).means[measure]

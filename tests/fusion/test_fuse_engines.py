@@ -65,7 +65,7 @@ def test_scores_are_those_of_the_engine(engine, how, data, depth):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
     else:
         assert ours.tolist() == theirs.tolist()
-        assert er.evaluate("nDCG@2", data, theirs).means["nDCG@2"] == pytest.approx(fusion.value, abs=1e-12)
+        assert er.evaluate(data, theirs, "nDCG@2").means["nDCG@2"] == pytest.approx(fusion.value, abs=1e-12)
     assert sum(map(abs, fusion.weights)) == pytest.approx(1, abs=1e-15)
 
 
@@ -75,7 +75,7 @@ def test_no_weights_of_a_grid_are_better(engine):
     fusion = fuse(data, measure="nDCG@5", engine=engine, depth=8, **QUICK)
     for w in np.linspace(0.005, 0.995, 100):
         tried = replace(fusion, weights=(1 - w, w)).predict(data)
-        assert er.evaluate("nDCG@5", data, tried).means["nDCG@5"] <= fusion.value + 1e-12
+        assert er.evaluate(data, tried, "nDCG@5").means["nDCG@5"] <= fusion.value + 1e-12
     assert fusion.depth == 8
     longer = fuse(data, measure="nDCG@5", engine=engine, **QUICK)
     assert (longer.depth, longer.engine) == (100, engine)
@@ -244,7 +244,7 @@ def test_the_choice_never_sees_the_held_out_fold():
         """Of all queries, by weights that were tuned without some folds."""
         kept = np.flatnonzero(~np.isin(fold, left_out))
         tuned = fuse(data.take_queries(kept), normalize=how, **QUICK)
-        return er.evaluate("nDCG@10", data, tuned.predict(data))["nDCG@10"].values
+        return er.evaluate(data, tuned.predict(data), "nDCG@10")["nDCG@10"].values
 
     honest, picked = np.empty(12), []
     for f in range(folds):

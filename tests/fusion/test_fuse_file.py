@@ -235,7 +235,7 @@ def test_command_saves_and_applies(files, tmp_path):
     fused, theirs = er.read_run("x.run"), er.load("f.json").apply({"lexical": files["bm25"], "dense": files["dense"]})
     assert fused.tag == "fusion"
     assert fused.by_query == theirs.by_query
-    er.write_run("y.run", theirs)
+    er.write_run(theirs, "y.run")
     assert (tmp_path / "y.run").read_bytes() == (tmp_path / "x.run").read_bytes()
     packed = command("apply", "f.json", *named, "--out", "x.run.gz", "--tag", "mine", "--json")
     assert json.loads(packed.stdout)["documents"] == len(theirs.score)
@@ -243,7 +243,7 @@ def test_command_saves_and_applies(files, tmp_path):
     again = command("apply", "f.json", *named, "--out", "x.run")
     assert again.exit_code == 2
     assert "x.run already exists" in again.stderr
-    evaluated = er.evaluate("nDCG@10", *scores_of(er.read("a.qrels"), fused)).means["nDCG@10"]
+    evaluated = er.evaluate(*scores_of(er.read("a.qrels"), fused), "nDCG@10").means["nDCG@10"]
     assert evaluated == pytest.approx(er.load("f.json").value)
 
 

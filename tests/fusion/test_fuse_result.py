@@ -27,7 +27,7 @@ def test_the_comparison_by_hand():
     assert list(rows) == ["bm25", "dense", "CombSUM", "RRF (k=60)", "tuned, in sample", "tuned, held out"]
     for name in ("bm25", "dense"):
         alone = np.nan_to_num(data.feature(name), nan=-np.inf)
-        assert rows[name].mean == pytest.approx(er.evaluate(["nDCG@5"], data, alone).means["nDCG@5"])
+        assert rows[name].mean == pytest.approx(er.evaluate(data, alone, ["nDCG@5"]).means["nDCG@5"])
     assert rows["CombSUM"].mean == pytest.approx(value_at(data, (0.5, 0.5), "nDCG@5"))
     assert rows["RRF (k=60)"].mean == pytest.approx(value_at(data, (0.5, 0.5), "nDCG@5", normalize="reciprocal-rank", absent="zero"))
     assert rows["tuned, in sample"].mean == fusion.value
@@ -42,7 +42,7 @@ def test_predict_gives_the_reported_value_in_any_row_order(data, normalize, miss
     qid = np.repeat(np.arange(data.n_queries), data.sizes)
     shuffled = er.RankingData.from_arrays(data.X[rows], data.y[rows], qid=qid[rows], feature_names=NAMES[:2])
     fusion = fuse(shuffled, measure="nDCG@3", normalize=normalize, absent=missing, folds=0, bootstrap=0)
-    value = er.evaluate("nDCG@3", shuffled, fusion.predict(shuffled)).means["nDCG@3"]
+    value = er.evaluate(shuffled, fusion.predict(shuffled), "nDCG@3").means["nDCG@3"]
     assert value == pytest.approx(fusion.value, abs=1e-12)
 
 

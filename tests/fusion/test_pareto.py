@@ -29,7 +29,7 @@ def made(seed=0, queries=15, features=3, coarse=False):
 
 def means(data, scores):
     """Of both measures; on one thread, since there are few documents."""
-    return list(er.evaluate(MEASURES, data, scores, threads=1).means.values())
+    return list(er.evaluate(data, scores, MEASURES, threads=1).means.values())
 
 
 @st.composite
@@ -71,8 +71,8 @@ def test_undominated_points_are_those_of_brute_force(pairs):
 def test_the_front_along_a_ray_is_that_of_all_intervals(seed, coarse):
     data = made(seed, queries=6, coarse=coarse)
     scores, direction = data.X[:, 0].astype(float), data.X[:, 2].astype(float)
-    front = er.tradeoff(MEASURES, data, scores, direction)
-    f, g = (er.profile(each, data, scores, direction) for each in MEASURES)
+    front = er.tradeoff(data, scores, direction, MEASURES)
+    f, g = (er.profile(data, scores, direction, each) for each in MEASURES)
     theirs = front_of([(f(at), g(at)) for at in middles(f, g)])
     assert np.allclose(front.values, theirs, atol=1e-9)
     for (alpha,), values in zip(front.weights, front.values, strict=True):
@@ -82,7 +82,7 @@ def test_the_front_along_a_ray_is_that_of_all_intervals(seed, coarse):
 @pytest.mark.parametrize("nonnegative", [True, False])
 def test_the_front_of_two_systems_is_complete(nonnegative):
     data = made(3, queries=20)
-    front = er.pareto(["x0", "x2"], data, MEASURES, normalize="none", nonnegative=nonnegative)
+    front = er.pareto(data, ["x0", "x2"], MEASURES, normalize="none", nonnegative=nonnegative)
     assert front.complete
     grid = np.linspace(0, 2 * np.pi if not nonnegative else np.pi / 2, 121)
     seen = [means(data, np.cos(t) * data.X[:, 0].astype(float) + np.sin(t) * data.X[:, 2]) for t in grid]
@@ -100,9 +100,9 @@ def test_a_front_that_was_searched_is_exact_at_its_points_and_reaches_both_ends(
     data = made(4, queries=30)
     ranker = er.DirectRank("nDCG@3", bags=0).fit(data)
     if kind == "model":
-        front = er.pareto(ranker, data, MEASURES, points=4)
+        front = er.pareto(data, ranker, MEASURES, points=4)
     else:
-        front = er.pareto(["x0", "x1", "x2"], data, MEASURES, points=4, normalize="none", nonnegative=False)
+        front = er.pareto(data, ["x0", "x1", "x2"], MEASURES, points=4, normalize="none", nonnegative=False)
     assert not front.complete
     assert len(front) > 3
     assert np.all(np.diff(front.values[:, 0]) < 0)
@@ -116,12 +116,12 @@ def test_a_front_that_was_searched_is_exact_at_its_points_and_reaches_both_ends(
 def test_points_by_a_level_of_one_measure(tmp_path):
     data = made(5, queries=40)
     ranker = er.DirectRank("nDCG@3", bags=0).fit(data)
-    front = er.pareto(ranker, data, MEASURES, points=3)
+    front = er.pareto(data, ranker, MEASURES, points=3)
     level = float(np.median(front.values[:, 1]))
     point = front.at(revenue=level)
     allowed = front.values[front.values[:, 1] >= level]
     assert point.values == {"nDCG@3": allowed[:, 0].max(), "revenue@2": allowed[allowed[:, 0].argmax(), 1]}
-    assert er.evaluate("revenue@2", data, point.model.predict(data)).means["revenue@2"] == pytest.approx(point.values["revenue@2"])
+    assert er.evaluate(data, point.model.predict(data), "revenue@2").means["revenue@2"] == pytest.approx(point.values["revenue@2"])
     point.model.save(tmp_path / "model.json")
     assert np.array_equal(er.load(tmp_path / "model.json").predict(data), point.model.predict(data))
     front.save(tmp_path / "front.csv")
@@ -147,19 +147,19 @@ def test_a_constraint_that_binds_is_kept_at_a_price(solver):
     data = made(7, queries=60)
     free = er.DirectRank("nDCG@3", bags=0, solver=solver).fit(data)
     has, most = (
-        er.evaluate("revenue@2", data, r.predict(data)).means["revenue@2"] for r in (free, er.DirectRank("revenue@2", bags=0).fit(data))
+        er.evaluate(data, r.predict(data), "revenue@2").means["revenue@2"] for r in (free, er.DirectRank("revenue@2", bags=0).fit(data))
     )
     before = free.score(data)
     for share in (0.3, 0.6, 0.9):
         level = has + share * (most - has)
         ranker = er.DirectRank(f"nDCG@3 subject to revenue@2 >= {level}", solver=solver).fit(data)
-        reached = er.evaluate(f"nDCG@3 subject to revenue@2 >= {level}", data, ranker.predict(data)).means
+        reached = er.evaluate(data, ranker.predict(data), f"nDCG@3 subject to revenue@2 >= {level}").means
         assert reached["revenue@2"] >= level - 1e-9
         assert reached["nDCG@3"] <= before + 1e-9
         assert ranker.model_.training["constraints"]["value"] == {f"revenue@2 >= {level:.12g}": reached["revenue@2"]}
         assert parse_goal(ranker.model_.measure) == parse_goal(ranker.measure)
     least = er.DirectRank(f"nDCG@3 subject to revenue@2 <= {0.9 * has}").fit(data)
-    assert er.evaluate("revenue@2", data, least.predict(data)).means["revenue@2"] <= 0.9 * has
+    assert er.evaluate(data, least.predict(data), "revenue@2").means["revenue@2"] <= 0.9 * has
 
 
 def test_a_bound_that_stops_single_weights_does_not_stop_the_search(monkeypatch):
@@ -192,13 +192,13 @@ def test_what_cannot_be_is_refused_with_the_reason():
     with pytest.raises(er.errors.SettingError, match="bags=5 takes the mean of models"):
         er.DirectRank("nDCG@3 subject to revenue@2 >= 1", bags=5).fit(data)
     with pytest.raises(er.errors.MeasureError, match=r"has constraints, which DirectRank and er.fuse take"):
-        er.profile("nDCG@3 subject to revenue@2 >= 1", data, data.y, data.y)
+        er.profile(data, data.y, data.y, "nDCG@3 subject to revenue@2 >= 1")
     with pytest.raises(er.errors.MeasureError, match="between two measures, got nDCG@3"):
-        er.pareto(["x0", "x1"], data, ["nDCG@3"])
+        er.pareto(data, ["x0", "x1"], ["nDCG@3"])
     with pytest.raises(er.errors.IncompatibleError, match=r"has no weights to trade off"):
-        er.pareto(er.LambdaMART(trees=3, bags=0).fit(data), data, MEASURES)
+        er.pareto(data, er.LambdaMART(trees=3, bags=0).fit(data), MEASURES)
     with pytest.raises(er.errors.DataError, match="the data has no system 'bm25'"):
-        er.pareto(["x0", "bm25"], data, MEASURES)
+        er.pareto(data, ["x0", "bm25"], MEASURES)
 
 
 @pytest.mark.parametrize("text", ["revenue@2", "revenue@2 > 3", "revenue@2 >= x", "revenue@2 >= inf", "revenue@2 == 3", ">= 3"])
@@ -219,7 +219,7 @@ def test_goals_read_back_from_their_notation():
 
 def test_fusing_two_systems_under_a_constraint_finds_the_best_point_of_the_front():
     data = made(9, queries=40)
-    front = er.pareto(["x0", "x2"], data, MEASURES)
+    front = er.pareto(data, ["x0", "x2"], MEASURES)
     for level in front.values[[0, len(front) // 2, -1], 1].tolist():
         fusion = er.fuse(data, systems=["x0", "x2"], measure=f"nDCG@3 subject to revenue@2 >= {level!r}", folds=2, bootstrap=5)
         best = front.values[front.values[:, 1] >= level - 1e-9, 0].max()
@@ -246,14 +246,14 @@ def test_fusing_under_a_constraint_that_never_binds_changes_no_weight(tmp_path):
 def test_fusing_three_systems_keeps_a_constraint():
     data = made(11, queries=40)
     free = er.fuse(data, measure="nDCG@3", folds=0, bootstrap=0, cells=1)
-    has = er.evaluate("revenue@2", data, free.predict(data)).means["revenue@2"]
+    has = er.evaluate(data, free.predict(data), "revenue@2").means["revenue@2"]
     fusion = er.fuse(data, measure=f"nDCG@3 subject to revenue@2 >= {1.1 * has}", folds=2, bootstrap=5)
-    assert er.evaluate("revenue@2", data, fusion.predict(data)).means["revenue@2"] >= 1.1 * has
+    assert er.evaluate(data, fusion.predict(data), "revenue@2").means["revenue@2"] >= 1.1 * has
     assert fusion.certificate is None
 
 
 def test_the_picture_of_a_front(tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib")
     data = made(12)
-    er.pareto(["x0", "x2"], data, MEASURES).plot(path=tmp_path / "front.png")
+    er.pareto(data, ["x0", "x2"], MEASURES).plot(path=tmp_path / "front.png")
     assert (tmp_path / "front.png").stat().st_size > 1000

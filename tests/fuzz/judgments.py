@@ -87,7 +87,7 @@ def use_pairs(path: Path) -> None:
     require(data.preferences is not None, "there are pairs")
     found = er.pairs.bradley_terry(data)
     require(np.isfinite(found.strength).all() and (found.error > 0).all(), "strengths and their errors are finite")
-    (value,) = er.evaluate("PairwiseCorrect", data, found.strength).means.values()
+    (value,) = er.evaluate(data, found.strength, "PairwiseCorrect").means.values()
     require(np.isnan(value) or 0 <= value <= 1, "PairwiseCorrect lies between 0 and 1")
 
 

@@ -80,7 +80,7 @@ def use_measure(path: Path) -> None:
     """Parse, write, parse alike, evaluate."""
     measure = er.parse_measure(path.read_bytes().decode("utf-8", "surrogateescape"))
     require(er.parse_measure(repr(measure)) == measure, "a measure reads back as it is written")
-    er.evaluate([measure], judged(), np.arange(judged().n_documents) % 5 * 1.0)
+    er.evaluate(judged(), np.arange(judged().n_documents) % 5 * 1.0, [measure])
 
 
 def use_methods(path: Path) -> None:

@@ -56,7 +56,7 @@ def manifest(rng: np.random.Generator) -> bytes:
 def use_manifest(path: Path) -> None:
     """Evaluate what the files hold."""
     (path.parent / PART).write_bytes(part())
-    (value,) = er.evaluate("RR", er.read_shards(path), er.Model(er.models.Linear(np.array([1.0])))).means.values()
+    (value,) = er.evaluate(er.read_shards(path), er.Model(er.models.Linear(np.array([1.0]))), "RR").means.values()
     require(0 <= value <= 1, "RR lies between 0 and 1")
 
 

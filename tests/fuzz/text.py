@@ -98,14 +98,14 @@ def use_run(path: Path) -> None:
     data, scores = scores_of(judged(), run)
     require(len(scores) == data.n_documents, "there is a score per document")
     use(data)
-    er.evaluate(["nDCG@10", "AP"], data, scores)
+    er.evaluate(data, scores, ["nDCG@10", "AP"])
 
 
 def use_scores(path: Path) -> None:
     """Scores evaluated on the data that they belong to."""
     data, scores = read_scores(path, judged())
     require(len(scores) == data.n_documents and not np.any(np.isnan(scores)), "there is a score per document, and it is a number")
-    er.evaluate(["nDCG@10", "AP"], data, scores)
+    er.evaluate(data, scores, ["nDCG@10", "AP"])
 
 
 TARGETS = [

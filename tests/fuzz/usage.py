@@ -32,7 +32,7 @@ def use(data: RankingData) -> None:
     check(data)
     er.describe(data)
     scores = np.arange(data.n_documents) % 5 * 1.0
-    values = er.evaluate(MEASURES, data, scores)
+    values = er.evaluate(data, scores, MEASURES)
     require(all(np.isnan(v) or -1e-9 <= v <= 1 + 1e-9 for v in values.means.values()), "measures lie between 0 and 1")
     for column in (data.docid, data.comment):
         require(column is None or len(column.tolist()) == data.n_documents, "there is one string per document")

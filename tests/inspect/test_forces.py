@@ -147,7 +147,7 @@ def test_a_jump_that_nobody_knows_of_is_no_work():
 @given(SEEDS, LINKS, st.sampled_from([0.3, 1.0]), st.integers(2, 4))
 @settings(max_examples=15, deadline=None)
 def test_unit_weights_have_a_convex_potential(seed, link, margin, grades):
-    found = forces(Lambdas(None, link, margin), judged(seed, grades=grades), seed=seed % 100)
+    found = forces(judged(seed, grades=grades), Lambdas(None, link, margin), seed=seed % 100)
     assert (found.sums_to_zero, found.symmetric, found.conservative, found.potential, found.convex) == (True,) * 5
     assert found.exact
     assert "A potential exists, convex" in found.verdict
@@ -156,7 +156,7 @@ def test_unit_weights_have_a_convex_potential(seed, link, margin, grades):
 @pytest.mark.parametrize("link", ["logistic", "step", "spring"])
 @pytest.mark.parametrize("measure", ["nDCG", "nDCG@3", "AP(rel=2)", "ERR"])
 def test_weights_of_a_measure_have_no_potential(measure, link):
-    found = forces(Lambdas(er.parse_measure(measure), link), judged(documents=8))
+    found = forces(judged(documents=8), Lambdas(er.parse_measure(measure), link))
     assert (found.sums_to_zero, found.symmetric, found.nil("concavity")) == (True, True, True)
     assert (found.conservative, found.potential, found.convex) == (False, False, False)
     assert found.worst("circulation").circulation.value > 0.01
@@ -165,18 +165,18 @@ def test_weights_of_a_measure_have_no_potential(measure, link):
 
 def test_pairs_chosen_by_rank_have_no_potential():
     for limited in (Lambdas(neighbors=1), Lambdas(truncation=2)):
-        found = forces(limited, judged())
+        found = forces(judged(), limited)
         assert (found.symmetric, found.conservative) == (True, False)
 
 
 def test_two_documents_always_have_a_potential():
     """A pair's weight does not change when the two exchange ranks: it takes a third document for that."""
-    found = forces(Lambdas(NDCG), judged(documents=2, grades=2))
+    found = forces(judged(documents=2, grades=2), Lambdas(NDCG))
     assert (found.potential, found.convex) == (True, True)
 
 
 def test_finite_differences_are_constant_within_an_order_and_have_no_potential():
-    found = forces(FiniteDifference(NDCG), judged())
+    found = forces(judged(), FiniteDifference(NDCG))
     assert (found.exact, found.sums_to_zero, found.symmetric, found.conservative) == (False, True, True, False)
     assert found.worst("asymmetry").asymmetry.value == 0
 
@@ -185,7 +185,7 @@ def test_finite_differences_are_constant_within_an_order_and_have_no_potential()
 @settings(max_examples=10, deadline=None)
 def test_a_likelihood_has_a_convex_potential_whatever_it_draws(seed):
     """ListMLE orders documents of one grade at random, which must be the same all along a path."""
-    found = forces(ListMLELoss(), judged(seed), queries=2)
+    found = forces(judged(seed), ListMLELoss(), queries=2)
     assert (found.exact, found.sums_to_zero, found.potential, found.convex) == (False, True, True, True)
 
 
@@ -193,7 +193,7 @@ def test_a_likelihood_has_a_convex_potential_whatever_it_draws(seed):
 
 
 def test_own_springs_have_a_convex_potential():
-    found = forces(PairForces(lambda pairs: np.maximum(0, 1 - pairs.lead) ** 2, NDCG), judged(), queries=2)
+    found = forces(judged(), PairForces(lambda pairs: np.maximum(0, 1 - pairs.lead) ** 2, NDCG), queries=2)
     assert (found.exact, found.potential, found.convex) == (False, True, True)
 
 
@@ -203,7 +203,7 @@ def test_own_lambdas_that_are_not_symmetric_are_caught():
         force = np.roll(query.s, 1) * query.y
         return force - force.mean()
 
-    found = forces(DocumentForces(chased, NDCG), judged(), queries=2)
+    found = forces(judged(), DocumentForces(chased, NDCG), queries=2)
     assert (found.sums_to_zero, found.symmetric, found.potential, found.convex) == (True, False, False, False)
     assert found.worst("asymmetry").asymmetry.value > 0.1
     assert "the Jacobian is not symmetric" in found.verdict
@@ -218,17 +218,17 @@ def test_own_lambdas_that_are_not_symmetric_are_caught():
     ],
 )
 def test_forces_that_grow_with_the_lead_have_a_potential_that_is_not_convex(force, semidefinite):
-    found = forces(PairForces(force, NDCG), judged(), queries=2)
+    found = forces(judged(), PairForces(force, NDCG), queries=2)
     assert (found.potential, found.convex) == (True, False)
     assert (found.nil("concavity"), found.nil("rise")) == (semidefinite, False)
     assert "A potential exists, not convex" in found.verdict
 
 
 def test_where_jumps_are_unknown_it_cannot_be_told():
-    found = forces(PairForces(lambda pairs: pairs.lead < 0.5, NDCG), judged(), queries=2)
+    found = forces(judged(), PairForces(lambda pairs: pairs.lead < 0.5, NDCG), queries=2)
     assert (found.conservative, found.potential) == (None, None)
     assert "cannot be decided" in found.verdict
-    assert forces(Lambdas(None, "step", 0.5), judged(), queries=2).potential is True
+    assert forces(judged(), Lambdas(None, "step", 0.5), queries=2).potential is True
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class Lifted:
 
 
 def test_forces_that_do_not_sum_to_zero_are_caught():
-    found = forces(Lifted(), judged(), queries=2)
+    found = forces(judged(), Lifted(), queries=2)
     assert found.sums_to_zero is False
     assert found.worst("imbalance").imbalance.value == 1.0
     assert "do not sum to zero: they sum to up to 1 of their size" in found.verdict
@@ -259,12 +259,12 @@ def test_which_queries_are_looked_at():
     data = er.RankingData.from_arrays(None, y, qid=np.repeat(["a", "b", "c", "d", "e", "f"], sizes))
     scores = np.random.default_rng(0).normal(size=len(y))
     scores[3] = scores[4]  # the second ties
-    found = forces(Lambdas(), data, scores, queries=2)
+    found = forces(data, Lambdas(), scores, queries=2)
     assert found.left_out == {"one grade": 1, "scores where forces jump": 1, f"more than {MOST_DOCUMENTS} documents": 1, "not needed": 1}
     assert len(found.per_query) == 2
     assert {query.query for query in found.per_query} < {"c", "d", "e"}
     assert found.loops == 2 * LOOPS
-    both = {query.query for seed in range(8) for query in forces(Lambdas(), data, scores, queries=2, seed=seed).per_query}
+    both = {query.query for seed in range(8) for query in forces(data, Lambdas(), scores, queries=2, seed=seed).per_query}
     assert both == {"c", "d", "e"}
 
 
@@ -272,44 +272,44 @@ def test_scores_are_in_the_order_of_the_rows():
     data, scores = judged(), np.random.default_rng(0).normal(size=24)
     mixed = np.argsort(np.tile(np.arange(6), 4), kind="stable")  # the first documents of all queries, then the second ...
     interleaved = er.RankingData.from_arrays(None, data.y[mixed], qid=np.repeat(data.qid, 6)[mixed])
-    ours, theirs = forces(Lambdas(NDCG), interleaved, scores[mixed]), forces(Lambdas(NDCG), data, scores)
+    ours, theirs = forces(interleaved, Lambdas(NDCG), scores[mixed]), forces(data, Lambdas(NDCG), scores)
     assert ours.per_query == theirs.per_query
-    assert ours.per_query != forces(Lambdas(NDCG), interleaved, scores).per_query
+    assert ours.per_query != forces(interleaved, Lambdas(NDCG), scores).per_query
 
 
 def test_seed_and_threads():
     data = judged(queries=8)
-    one = forces(Lambdas(NDCG), data, queries=3, threads=1)
-    assert one == forces(Lambdas(NDCG), data, queries=3, threads=2)
-    assert one.per_query != forces(Lambdas(NDCG), data, queries=3, seed=1).per_query
+    one = forces(data, Lambdas(NDCG), queries=3, threads=1)
+    assert one == forces(data, Lambdas(NDCG), queries=3, threads=2)
+    assert one.per_query != forces(data, Lambdas(NDCG), queries=3, seed=1).per_query
     scores = np.random.default_rng(0).normal(size=48)
-    here, there = (forces(Lambdas(NDCG), data, scores, seed=seed).per_query for seed in (0, 1))
+    here, there = (forces(data, Lambdas(NDCG), scores, seed=seed).per_query for seed in (0, 1))
     assert [query.concavity for query in here] == [query.concavity for query in there]
     assert [query.circulation for query in here] != [query.circulation for query in there]
     weighted = replace(data, query_weight=np.arange(1.0, 9.0))
-    assert one.per_query == forces(Lambdas(NDCG), weighted, queries=3).per_query
+    assert one.per_query == forces(weighted, Lambdas(NDCG), queries=3).per_query
 
 
 def test_what_is_refused():
     data = judged()
     with pytest.raises(IncompatibleError, match="'nDCG' is not a lambda function"):
-        forces("nDCG", data)
+        forces(data, "nDCG")
     with pytest.raises(SettingError, match="queries must be at least 1, got 0"):
-        forces(Lambdas(), data, queries=0)
+        forces(data, Lambdas(), queries=0)
     with pytest.raises(DataError, match="one number per row"):
-        forces(Lambdas(), data, np.zeros(3))
+        forces(data, Lambdas(), np.zeros(3))
     with pytest.raises(DataError, match="finite scores"):
-        forces(Lambdas(), data, np.append(np.arange(23.0), -np.inf))
+        forces(data, Lambdas(), np.append(np.arange(23.0), -np.inf))
     with pytest.raises(DataError, match="4 with scores where forces jump; give other data, or scores=None"):
-        forces(Lambdas(), data, np.zeros(24))
+        forces(data, Lambdas(), np.zeros(24))
     with pytest.raises(DataError, match="no force acts on any document of the 4 queries"):
-        forces(Lambdas(er.parse_measure("AP(rel=9)")), data)
+        forces(data, Lambdas(er.parse_measure("AP(rel=9)")))
     with pytest.raises(DataError, match="sum to"):
-        forces(DocumentForces(lambda query: query.y, NDCG), data)
+        forces(data, DocumentForces(lambda query: query.y, NDCG))
 
 
 def test_json_has_everything():
-    found = forces(Lambdas(NDCG), judged())
+    found = forces(judged(), Lambdas(NDCG))
     plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert plain["jacobian"] == "exact"
     assert plain["lambdas"] == repr(Lambdas(NDCG))
@@ -323,13 +323,13 @@ def test_json_has_everything():
 
 @pytest.fixture
 def command(tmp_path, monkeypatch):
-    """Runs ``exactrank probe forces`` beside data and a model."""
+    """Runs ``exactrank inspect forces`` beside data and a model."""
     monkeypatch.chdir(tmp_path)
     er.write(judged(documents=5), "data.txt")
     (tmp_path / "model.json").write_text('{"1": 1, "2": -0.5}')
 
     def run(*words):
-        done = CliRunner().invoke(app, ["probe", "forces", *words], env={"COLUMNS": "200"})
+        done = CliRunner().invoke(app, ["inspect", "forces", *words], env={"COLUMNS": "200"})
         assert done.exception is None or isinstance(done.exception, SystemExit)
         return done
 
@@ -349,7 +349,7 @@ def test_command_prints_what_the_library_finds(command, words, objective):
     done = command("data.txt", *words, "--model", "model.json", "--queries", "2", "--seed", "3", "--json", "--threads", "1")
     assert done.exit_code == 0
     data = er.read("data.txt")
-    theirs = forces(objective, data, er.load("model.json").predict(data), queries=2, seed=3)
+    theirs = forces(data, objective, er.load("model.json").predict(data), queries=2, seed=3)
     assert json.loads(done.stdout) == json.loads(json.dumps(theirs.to_json()))
 
 

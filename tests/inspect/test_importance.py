@@ -82,7 +82,7 @@ def linear(*weights, measure=None):
 
 def counts(measure, data):
     """Does the measure have a mean over the queries that weigh something?"""
-    return not math.isnan(er.evaluate([measure], data, np.zeros(data.n_documents)).means[str(measure)])
+    return not math.isnan(er.evaluate(data, np.zeros(data.n_documents), [measure]).means[str(measure)])
 
 
 # ---- against the definition
@@ -92,7 +92,7 @@ def counts(measure, data):
 @settings(max_examples=50)
 def test_drops_and_errors_equal_the_slow_twin(scorer, data, measure, repeats, seed):
     assume(counts(measure, data))
-    ours = importance(er.Model(scorer), data, measure, repeats=repeats, seed=seed)
+    ours = importance(data, er.Model(scorer), measure, repeats=repeats, seed=seed)
     value, theirs = reference.drops(measure, scorer, data, repeats, seed)
     assert ours.value == pytest.approx(value, abs=1e-12)
     for feature, (drop, error) in zip(ours.per_feature, theirs, strict=True):
@@ -106,13 +106,13 @@ def test_on_average_every_order_of_a_query_is_as_likely():
     data = er.RankingData.from_arrays([[3.0], [2.0], [1.0]] * copies, grades * copies, group=[3] * copies, feature_names=NAMES[:1])
     orders = [[grades[i] for i in order] for order in itertools.permutations(range(3))]
     values = [reference.query_value(er.measures.NDCG(), order, [3.0, 2.0, 1.0]) for order in orders]
-    found = importance(linear(1.0), data, "nDCG", repeats=repeats).per_feature[0]
+    found = importance(data, linear(1.0), "nDCG", repeats=repeats).per_feature[0]
     assert found.drop == pytest.approx(1 - np.mean(values), abs=4 * np.std(values) / math.sqrt(copies * repeats))
     assert found.error == pytest.approx(np.std(values) / math.sqrt(copies * repeats), rel=0.2)
 
 
 def test_the_error_is_how_far_drops_are_from_those_of_other_queries():
-    found = [importance(linear(1.0, -0.5, 0.1), some_data(seed), "nDCG@5", repeats=2, seed=seed) for seed in range(200)]
+    found = [importance(some_data(seed), linear(1.0, -0.5, 0.1), "nDCG@5", repeats=2, seed=seed) for seed in range(200)]
     for j in (0, 1):
         drops, errors = zip(*((each.per_feature[j].drop, each.per_feature[j].error) for each in found), strict=True)
         assert np.mean(errors) == pytest.approx(np.std(drops), rel=0.2)
@@ -125,13 +125,13 @@ def test_the_error_is_how_far_drops_are_from_those_of_other_queries():
 @settings(max_examples=40)
 def test_the_seed_decides_and_threads_do_not(scorer, data, measure, seed):
     assume(counts(measure, data))
-    one, two = (importance(er.Model(scorer), data, measure, seed=seed, threads=threads).to_json() for threads in (1, 2))
+    one, two = (importance(data, er.Model(scorer), measure, seed=seed, threads=threads).to_json() for threads in (1, 2))
     assert one == two
 
 
 def test_other_seeds_draw_other_exchanges():
     model, data = linear(1.0, -0.5, 0.1), some_data()
-    one, two = (importance(model, data, "nDCG@5", seed=seed) for seed in (0, 1))
+    one, two = (importance(data, model, "nDCG@5", seed=seed) for seed in (0, 1))
     assert one.value == two.value
     assert all(a.drop != b.drop for a, b in zip(one.per_feature, two.per_feature, strict=True))
 
@@ -140,7 +140,7 @@ def test_other_seeds_draw_other_exchanges():
 @settings(max_examples=40)
 def test_columns_may_come_in_any_order(scorer, data, order, seed):
     shuffled = replace(data, X=data.X[:, order], feature_names=tuple(NAMES[j] for j in order))
-    one, two = (importance(er.Model(scorer), each, "nDCG@3", seed=seed).to_json() for each in (data, shuffled))
+    one, two = (importance(each, er.Model(scorer), "nDCG@3", seed=seed).to_json() for each in (data, shuffled))
     assert one == two
 
 
@@ -148,7 +148,7 @@ def test_columns_may_come_in_any_order(scorer, data, order, seed):
 @settings(max_examples=40)
 def test_queries_may_be_interleaved(scorer, data, seed):
     apart = data.take_queries(range(data.n_queries))
-    one, two = (importance(er.Model(scorer), each, "nDCG@3", seed=seed).to_json() for each in (data, apart))
+    one, two = (importance(each, er.Model(scorer), "nDCG@3", seed=seed).to_json() for each in (data, apart))
     assert one == two
 
 
@@ -156,9 +156,9 @@ def test_queries_may_be_interleaved(scorer, data, seed):
 @settings(max_examples=60)
 def test_a_model_of_one_feature_loses_by_that_alone(j, weight, data, measure, seed):
     assume(counts(measure, data))
-    found = importance(linear(*(weight if i == j else 0.0 for i in range(3))), data, measure, seed=seed)
+    found = importance(data, linear(*(weight if i == j else 0.0 for i in range(3))), measure, seed=seed)
     alone = replace(data, X=data.X[:, [j]], feature_names=(NAMES[j],))
-    theirs = importance(er.Model(er.models.Linear(np.array([weight]))), alone, measure, seed=seed).per_feature[0]
+    theirs = importance(alone, er.Model(er.models.Linear(np.array([weight]))), measure, seed=seed).per_feature[0]
     for i, feature in enumerate(found.per_feature):
         if i == j:
             assert repr(feature) == repr(theirs)
@@ -172,14 +172,14 @@ def test_a_model_of_one_feature_loses_by_that_alone(j, weight, data, measure, se
 def test_a_feature_that_is_the_same_within_each_query_changes_nothing(scorer, data, j, seed):
     X, first = data.X.copy(), np.repeat(data.indptr[:-1], data.sizes)
     X[:, j] = X[first, j]
-    assert importance(er.Model(scorer), replace(data, X=X), "nDCG@3", seed=seed).per_feature[j].idle
+    assert importance(replace(data, X=X), er.Model(scorer), "nDCG@3", seed=seed).per_feature[j].idle
 
 
 @given(SCORERS, queries(), st.sampled_from([0.25, 4.0]), SEEDS)
 @settings(max_examples=30)
 def test_only_ratios_of_query_weights_count(scorer, data, factor, seed):
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-    one, two = (importance(er.Model(scorer), replace(data, query_weight=weight * by), "nDCG@3", seed=seed) for by in (1.0, factor))
+    one, two = (importance(replace(data, query_weight=weight * by), er.Model(scorer), "nDCG@3", seed=seed) for by in (1.0, factor))
     assert one.to_json() == two.to_json()
 
 
@@ -190,13 +190,13 @@ def test_what_cannot_change_is_not_scored(monkeypatch):
     X[:, 1] = 0.5
     before = data.X.copy()
     all_vary, one_constant = Trees(), Trees()
-    importance(er.Model(all_vary), data, "AP", repeats=3)
-    importance(er.Model(one_constant), replace(data, X=X), "AP", repeats=3)
+    importance(data, er.Model(all_vary), "AP", repeats=3)
+    importance(replace(data, X=X), er.Model(one_constant), "AP", repeats=3)
     assert (len(all_vary.calls), len(one_constant.calls)) == (1 + 3 * 3, 1 + 3 * 2)
     scored = []
     plain = er.models.Linear.score
     monkeypatch.setattr(er.models.Linear, "score", lambda self, X, *given: scored.append(X.shape) or plain(self, X, *given))
-    importance(linear(1.0, 0.0, 0.5), data, "AP", repeats=3)
+    importance(data, linear(1.0, 0.0, 0.5), "AP", repeats=3)
     assert len(scored) == 1 + 3 * 2
     assert np.array_equal(data.X, before)
 
@@ -204,7 +204,7 @@ def test_what_cannot_change_is_not_scored(monkeypatch):
 def test_gains_that_make_up_for_losses_are_not_nothing():
     """Both queries have two documents, one ranked well and one badly: every exchange that one loses by the other gains by."""
     data = er.RankingData.from_arrays([[2.0], [1.0]] * 40, [1, 0, 0, 1] * 20, group=[2] * 40, feature_names=NAMES[:1])
-    found = [importance(linear(1.0), data, "RR", repeats=1, seed=seed).per_feature[0] for seed in range(60)]
+    found = [importance(data, linear(1.0), "RR", repeats=1, seed=seed).per_feature[0] for seed in range(60)]
     even = [feature for feature in found if feature.drop == 0]
     assert even
     assert not any(feature.idle for feature in even)
@@ -217,9 +217,9 @@ def test_missing_values_move_with_the_others():
     holes, zeros = (replace(data, X=filled) for filled in (X, np.nan_to_num(X)))
     model = linear(1.0, -0.5, 0.1)
     with pytest.raises(DataError, match="values are missing"):
-        importance(model, holes, "AP")
+        importance(holes, model, "AP")
     kept = replace(model, scorer=replace(model.scorer, missing="zero"))
-    assert importance(kept, holes, "AP") == importance(model, zeros, "AP")
+    assert importance(holes, kept, "AP") == importance(zeros, model, "AP")
 
 
 # ---- models from anywhere, and what is refused
@@ -228,10 +228,10 @@ def test_missing_values_move_with_the_others():
 def test_the_measure_is_by_default_the_one_trained_on():
     data = some_data()
     ranker = er.DirectRank(measure="nDCG@5", bags=0).fit(data)
-    found = importance(ranker, data)
+    found = importance(data, ranker)
     assert repr(found.measure) == ranker.model_.measure
     assert found.value == pytest.approx(ranker.score(data), abs=1e-12)
-    assert found == importance(ranker.model_, data, ranker.model_.measure)
+    assert found == importance(data, ranker.model_, ranker.model_.measure)
     first, second, third = found.per_feature
     assert first.drop > second.drop > max(third.drop, 0)
     assert first.clear
@@ -241,15 +241,15 @@ def test_the_measure_is_by_default_the_one_trained_on():
 
 def test_ties_broken_by_document_id():
     data = er.RankingData.from_arrays([[2.0], [1.0], [3.0]], [1, 0, 0], group=[3], docid=["a", "b", "c"], feature_names=NAMES[:1])
-    assert importance(linear(1.0), data, "RR(ties='docid')", repeats=1).value == 0.5
+    assert importance(data, linear(1.0), "RR(ties='docid')", repeats=1).value == 0.5
 
 
 def test_trees_say_what_their_splits_are_worth():
-    first, second, third = importance(er.Model(Trees()), some_data(), "AP").per_feature
+    first, second, third = importance(some_data(), er.Model(Trees()), "AP").per_feature
     assert (first.gain, first.splits) == (7.5, 1)
     assert (second.gain, second.splits) == (2.5, 4)
     assert (third.gain, third.splits, third.drop, third.error) == (0.0, 0, 0, 0)
-    assert {feature.gain for feature in importance(linear(1.0, 1.0, 1.0), some_data(), "AP").per_feature} == {None}
+    assert {feature.gain for feature in importance(some_data(), linear(1.0, 1.0, 1.0), "AP").per_feature} == {None}
 
 
 def test_trees_of_lightgbm():
@@ -261,7 +261,7 @@ def test_trees_of_lightgbm():
     settings = {"objective": "regression", "num_leaves": 4, "min_data_in_leaf": 5, "verbosity": -1, "num_threads": 1}
     table, _, _ = read_lightgbm(lgb.train(settings, lgb.Dataset(X, data.y), 8).model_to_string())
     scorer = er.models.TreeEnsemble(table, NAMES)
-    ours = importance(er.Model(scorer), data, er.measures.NDCG(k=5), repeats=2, seed=7)
+    ours = importance(data, er.Model(scorer), er.measures.NDCG(k=5), repeats=2, seed=7)
     _, theirs = reference.drops(er.measures.NDCG(k=5), scorer, data, 2, 7)
     assert [(f.drop, f.error) for f in ours.per_feature] == [pytest.approx(pair, abs=1e-12) for pair in theirs]
     first, second, third = ours.per_feature
@@ -271,7 +271,7 @@ def test_trees_of_lightgbm():
 
 
 def test_one_query_has_no_error():
-    found = importance(linear(1.0, 0.0, 0.0), some_data(n_queries=1), "AP")
+    found = importance(some_data(n_queries=1), linear(1.0, 0.0, 0.0), "AP")
     assert math.isnan(found.per_feature[0].error)
     assert [feature.idle for feature in found.per_feature] == [False, True, True]
     assert found.to_json()["per_feature"][0]["error"] is None
@@ -279,8 +279,8 @@ def test_one_query_has_no_error():
 
 def test_verdicts():
     data = some_data()
-    assert "exchanging any of 3 features changes nothing" in importance(linear(0.0, 0.0, 0.0), data, "AP").verdict
-    assert "exchanging no feature lowers it" in importance(linear(-1.0, 0.0, 0.0), data, "AP").verdict
+    assert "exchanging any of 3 features changes nothing" in importance(data, linear(0.0, 0.0, 0.0), "AP").verdict
+    assert "exchanging no feature lowers it" in importance(data, linear(-1.0, 0.0, 0.0), "AP").verdict
 
 
 @pytest.mark.parametrize(
@@ -298,14 +298,14 @@ def test_verdicts():
 )
 def test_what_is_refused(model, change, measure, repeats, error, said):
     with pytest.raises(error, match=said):
-        importance(model, replace(some_data(), **change), measure, repeats=repeats)
+        importance(replace(some_data(), **change), model, measure, repeats=repeats)
 
 
 # ---- what it gives
 
 
 def test_json_has_everything():
-    found = importance(linear(1.0, -0.5, 0.0), some_data(), "nDCG@5", repeats=2, seed=3)
+    found = importance(some_data(), linear(1.0, -0.5, 0.0), "nDCG@5", repeats=2, seed=3)
     plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert (plain["measure"], plain["value"], plain["queries"]) == (repr(found.measure), found.value, 30)
     assert (plain["repeats"], plain["seed"], plain["verdict"]) == (2, 3, found.verdict)
@@ -315,7 +315,7 @@ def test_json_has_everything():
 
 
 def test_ranked_has_the_largest_drop_first():
-    found = importance(linear(0.1, -1.0, 0.0), some_data(), "nDCG@5")
+    found = importance(some_data(), linear(0.1, -1.0, 0.0), "nDCG@5")
     drops = [feature.drop for feature in found.ranked()]
     assert drops == sorted((feature.drop for feature in found.per_feature), reverse=True)
     assert found.ranked()[0].feature == "dense"
@@ -325,7 +325,7 @@ def test_ranked_has_the_largest_drop_first():
 def test_pictures(tmp_path, suffix):
     path = tmp_path / f"picture.{suffix}"
     data = replace(some_data(), feature_names=(r"$\nothing$", "b_$", "[c]"))
-    found = importance(er.Model(er.models.Linear(np.array([1.0, -0.5, 0.1]))), data, "nDCG@5")
+    found = importance(data, er.Model(er.models.Linear(np.array([1.0, -0.5, 0.1]))), "nDCG@5")
     found.plot(path=path)
     before = path.read_bytes()
     assert before[:4] in (b"\x89PNG", b"<?xm")
@@ -333,11 +333,11 @@ def test_pictures(tmp_path, suffix):
         found.plot(path=path)
     found.plot(path=path, features=1, force=True)
     assert path.read_bytes() != before
-    importance(er.Model(er.models.Linear(np.ones(3))), data.take_queries([0]), "AP").plot(path=path, force=True)
+    importance(data.take_queries([0]), er.Model(er.models.Linear(np.ones(3))), "AP").plot(path=path, force=True)
 
 
 def test_pictures_that_cannot_be(tmp_path, monkeypatch):
-    found = importance(linear(1.0, 0.0, 0.0), some_data(), "AP")
+    found = importance(some_data(), linear(1.0, 0.0, 0.0), "AP")
     with pytest.raises(DataError, match="names no kind of picture"):
         found.plot(path=tmp_path / "a.bmp")
     with pytest.raises(DataError, match="features must be at least 1, got 0"):
@@ -352,13 +352,13 @@ def test_pictures_that_cannot_be(tmp_path, monkeypatch):
 
 @pytest.fixture
 def command(tmp_path, monkeypatch):
-    """Runs ``exactrank probe importance`` beside data and weights."""
+    """Runs ``exactrank inspect importance`` beside data and weights."""
     monkeypatch.chdir(tmp_path)
     er.write(replace(some_data(), feature_names=("1", "2", "3")), "data.txt")
     (tmp_path / "weights.json").write_text('{"1": 1, "2": -0.5, "3": 0}')
 
     def run(*words):
-        done = CliRunner().invoke(app, ["probe", "importance", *words], env={"COLUMNS": "200"})
+        done = CliRunner().invoke(app, ["inspect", "importance", *words], env={"COLUMNS": "200"})
         assert done.exception is None or isinstance(done.exception, SystemExit)
         return done
 
@@ -387,7 +387,7 @@ def test_command_shows_the_splits_of_trees_and_names_as_they_are(command, monkey
 def test_command_prints_what_the_library_finds(command):
     done = command("weights.json", "data.txt", "-m", "AP", "--repeats", "2", "--seed", "4", "--threads", "1", "--json")
     assert done.exit_code == 0
-    assert json.loads(done.stdout) == importance(er.load("weights.json"), er.read("data.txt"), "AP", repeats=2, seed=4).to_json()
+    assert json.loads(done.stdout) == importance(er.read("data.txt"), er.load("weights.json"), "AP", repeats=2, seed=4).to_json()
 
 
 def test_command_draws(command, tmp_path):

@@ -43,7 +43,7 @@ def smooth_data(seed=0, queries=12, documents=8):
 
 
 def value_of(model, data, measure):
-    return er.evaluate([measure], data, model.predict(data)).means[str(measure)]
+    return er.evaluate(data, model.predict(data), [measure]).means[str(measure)]
 
 
 def moved(model, j, to):
@@ -75,9 +75,9 @@ def test_gains_and_flat_intervals_equal_brute_force(given, measure):
     theirs = value_of(model, data, measure)
     if math.isnan(theirs):
         with pytest.raises(DataError, match="skips every query"):
-            optimality(model, data, measure=measure)
+            optimality(data, model, measure=measure)
         return
-    ours = optimality(model, data, measure=measure)
+    ours = optimality(data, model, measure=measure)
     assert ours.value == pytest.approx(theirs, abs=1e-12)
     scores = model.predict(data)
     for j, weight in enumerate(ours.per_weight):
@@ -97,7 +97,7 @@ def test_the_measure_changes_at_the_ends_of_the_flat_interval(given, measure):
     theirs = value_of(model, data, measure)
     assume(not math.isnan(theirs))
     scores = model.predict(data)
-    for j, weight in enumerate(optimality(model, data, measure=measure).per_weight):
+    for j, weight in enumerate(optimality(data, model, measure=measure).per_weight):
         intervals, lone = pieces(reference.profile(measure, data, scores, column(data, j)))
         beside = []
         for end, sign in ((weight.flat_low, -1), (weight.flat_high, 1)):
@@ -116,7 +116,7 @@ def test_the_measure_changes_at_the_ends_of_the_flat_interval(given, measure):
 def test_the_promised_gain_is_had_by_making_the_change(weights, measure):
     data, model = smooth_data(), model_of(weights)
     assume(min(map(abs, weights)) > 1e-3)
-    found = optimality(model, data, measure=measure)
+    found = optimality(data, model, measure=measure)
     for j, weight in enumerate(found.per_weight):
         grid = [value_of(moved(model, j, v), data, measure) for v in np.linspace(-3, 3, 15)]
         assert max(grid) <= found.value + weight.gain + 1e-11
@@ -136,7 +136,7 @@ def converged(request):
 
 def test_a_converged_model_is_certified(converged):
     ranker, data = converged
-    found = optimality(ranker, data)
+    found = optimality(data, ranker)
     assert found.coordinatewise_maximum
     assert found.local
     assert found.best.gain == 0
@@ -155,9 +155,9 @@ def test_a_converged_model_is_certified(converged):
 def test_a_perturbed_one_is_refuted_with_what_was_lost(converged, j, to):
     ranker, data = converged
     model = moved(ranker.model_, j, to)
-    lost = optimality(ranker, data).value - value_of(model, data, model.measure)
+    lost = optimality(data, ranker).value - value_of(model, data, model.measure)
     assume(lost > 1e-12)
-    found = optimality(model, data)
+    found = optimality(data, model)
     assert not found.coordinatewise_maximum
     assert found.per_weight[j].gain >= lost - 1e-12
     assert found.best.gain >= lost - 1e-12
@@ -169,7 +169,7 @@ def test_a_perturbed_one_is_refuted_with_what_was_lost(converged, j, to):
 def test_doubling_all_weights_changes_no_gain(weights):
     assume(all(w == 0 or abs(w) > 1e-3 for w in weights))  # crossings have 13 decimals
     data = smooth_data()
-    one, two = (optimality(model_of(np.array(weights) * factor), data, measure="nDCG@5") for factor in (1, 2))
+    one, two = (optimality(data, model_of(np.array(weights) * factor), measure="nDCG@5") for factor in (1, 2))
     for ours, theirs in zip(one.per_weight, two.per_weight, strict=True):
         assert (ours.gain, ours.local_gain) == pytest.approx((theirs.gain, theirs.local_gain), abs=1e-12)
         for end in ("low", "high", "flat_low", "flat_high"):
@@ -180,7 +180,7 @@ def test_a_local_maximum_need_not_be_a_coordinatewise_one():
     """The relevant document leads the first query now, and would lead the other two from 3 on."""
     X = [[0.0, 1.0], [1.0, 0.0]] + 2 * [[1.0, 0.0], [0.0, 3.0]]
     data = er.RankingData.from_arrays(X, [1, 0, 1, 0, 1, 0], group=[2, 2, 2], feature_names=NAMES[:2])
-    found = optimality(model_of([0.5, 1.0]), data, measure="RR")
+    found = optimality(data, model_of([0.5, 1.0]), measure="RR")
     first = found.per_weight[0]
     assert found.value == pytest.approx((1 + 0.5 + 0.5) / 3)
     assert (first.flat_low, first.flat_high, first.local_gain) == (-math.inf, 1.0, pytest.approx(-0.5 / 3))
@@ -193,7 +193,7 @@ def test_a_local_maximum_need_not_be_a_coordinatewise_one():
 def test_where_nothing_is_gained_the_interval_is_the_one_around_the_weight():
     """The value is the same below 1 and above 3."""
     data = er.RankingData.from_arrays([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 3.0]], [1, 0, 1, 0], group=[2, 2], feature_names=NAMES[:2])
-    first = optimality(model_of([4.0, 1.0]), data, measure="RR").per_weight[0]
+    first = optimality(data, model_of([4.0, 1.0]), measure="RR").per_weight[0]
     assert (first.gain, first.low, first.high, first.local_gain) == (0, 3.0, math.inf, -0.25)
 
 
@@ -201,7 +201,7 @@ def test_an_interval_as_wide_as_rounding_is_not_better():
     """Four units in the last place above 1 one query gains, and eight above it the other loses."""
     X, ulp = [[0.0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]], 2.0**-52
     data = er.RankingData.from_arrays(X, [1, 0, 1, 0], group=[2, 2], feature_names=NAMES)
-    found = optimality(model_of([1 + 4 * ulp, 1 + 8 * ulp, 1.0]), data, measure="RR")
+    found = optimality(data, model_of([1 + 4 * ulp, 1 + 8 * ulp, 1.0]), measure="RR")
     assert found.profile("length").best().value == 1.0
     assert (found.value, found.per_weight[2].gain, found.per_weight[2].local_gain) == (0.75, 0, 0)
 
@@ -209,7 +209,7 @@ def test_an_interval_as_wide_as_rounding_is_not_better():
 def test_where_documents_tie_the_evaluated_value_counts():
     data = er.RankingData.from_arrays([[0.0], [1.0]], [1, 0], group=[2], feature_names=["a"])
     tied = er.Model(er.models.Linear(np.zeros(1), ("a",)))
-    lucky, unlucky = (optimality(tied, data, measure=f"RR(ties='{ties}')") for ties in ("input", "pessimistic"))
+    lucky, unlucky = (optimality(data, tied, measure=f"RR(ties='{ties}')") for ties in ("input", "pessimistic"))
     assert (lucky.value, lucky.coordinatewise_maximum, lucky.best.flat_low, lucky.best.flat_high) == (1.0, True, -math.inf, 0.0)
     assert (unlucky.value, unlucky.best.gain, unlucky.best.low, unlucky.best.high) == (0.5, 0.5, -math.inf, 0.0)
 
@@ -217,7 +217,7 @@ def test_where_documents_tie_the_evaluated_value_counts():
 def test_a_point_where_documents_tie_is_not_better():
     """With a weight of 0 all tie, and the relevant document comes first as it does in the input; else it is never first."""
     data = er.RankingData.from_arrays([[1.0], [2.0], [0.0]], [1, 0, 0], group=[3], feature_names=["a"])
-    beside, there = (optimality(er.Model(er.models.Linear(np.array([w]), ("a",))), data, measure="RR") for w in (1.0, 0.0))
+    beside, there = (optimality(data, er.Model(er.models.Linear(np.array([w]), ("a",))), measure="RR") for w in (1.0, 0.0))
     assert beside.profile("a")(-1.0) == there.value == 1.0
     assert (beside.value, beside.best.gain, beside.coordinatewise_maximum) == (0.5, 0, True)
     assert (beside.best.flat_low, beside.best.flat_high) == (0.0, math.inf)
@@ -226,7 +226,7 @@ def test_a_point_where_documents_tie_is_not_better():
 
 def test_a_constant_feature_changes_nothing():
     data = er.RankingData.from_arrays([[1.0, 3.0], [2.0, 3.0]], [1, 0], group=[2], feature_names=NAMES[:2])
-    found = optimality(model_of([1.0, 1.0]), data, measure="RR")
+    found = optimality(data, model_of([1.0, 1.0]), measure="RR")
     constant, plain = found.per_weight[1], found.to_json()["per_weight"][1]
     assert (constant.gain, constant.local_gain, constant.flat_low, constant.flat_high) == (0, 0, -math.inf, math.inf)
     assert math.isinf(constant.margin)
@@ -238,16 +238,16 @@ def test_a_constant_feature_changes_nothing():
 
 def test_weights_from_anywhere(tmp_path):
     data, path = smooth_data(), tmp_path / "weights.json"
-    theirs = optimality(model_of([1.0, -0.5, 0.25]), data, measure="nDCG@5")
+    theirs = optimality(data, model_of([1.0, -0.5, 0.25]), measure="nDCG@5")
     for written in (
         {"length": 0.25, "bm25": 1.0, "dense": -0.5},
         {"weights": {"bm25": 1, "dense": -0.5, "length": 0.25}},
         [1.0, -0.5, 0.25],
     ):
         path.write_text(json.dumps(written))
-        ours = optimality(er.load(path), data, measure="nDCG@5")
+        ours = optimality(data, er.load(path), measure="nDCG@5")
         assert {w.feature: w for w in ours.per_weight} == {w.feature: w for w in theirs.per_weight}
-    assert optimality(er.load(path), data, measure="nDCG@5", threads=1) == optimality(er.load(path), data, measure="nDCG@5", threads=2)
+    assert optimality(data, er.load(path), measure="nDCG@5", threads=1) == optimality(data, er.load(path), measure="nDCG@5", threads=2)
 
 
 def test_missing_values_by_the_policy_of_the_model():
@@ -257,9 +257,9 @@ def test_missing_values_by_the_policy_of_the_model():
     holes, zeros = (replace(data, X=filled) for filled in (X, np.nan_to_num(X)))
     model = model_of([1.0, -0.5, 0.25])
     with pytest.raises(DataError, match="values are missing"):
-        optimality(model, holes, measure="AP")
+        optimality(holes, model, measure="AP")
     zero = replace(model, scorer=replace(model.scorer, missing="zero"))
-    assert optimality(zero, holes, measure="AP").per_weight == optimality(model, zeros, measure="AP").per_weight
+    assert optimality(holes, zero, measure="AP").per_weight == optimality(zeros, model, measure="AP").per_weight
 
 
 @dataclass(frozen=True)
@@ -274,26 +274,26 @@ class Constant:
 def test_what_is_refused():
     data = smooth_data()
     with pytest.raises(IncompatibleError, match="lacks other; it has besides length"):
-        optimality(er.Model(er.models.Linear(np.ones(3), ("bm25", "dense", "other"))), data, measure="AP")
+        optimality(data, er.Model(er.models.Linear(np.ones(3), ("bm25", "dense", "other"))), measure="AP")
     with pytest.raises(IncompatibleError, match="has 3 features but the model has 2"):
-        optimality(er.Model(er.models.Linear(np.ones(2))), data, measure="AP")
+        optimality(data, er.Model(er.models.Linear(np.ones(2))), measure="AP")
     with pytest.raises(IncompatibleError, match="--measure"):
-        optimality(model_of([1.0, 1.0, 1.0]), data)
+        optimality(data, model_of([1.0, 1.0, 1.0]))
     with pytest.raises(IncompatibleError, match="a constant model has no weight per feature"):
-        optimality(er.Model(Constant()), data, measure="AP")
+        optimality(data, er.Model(Constant()), measure="AP")
     with pytest.raises(IncompatibleError, match="DirectRank is not a model"):
-        optimality(er.DirectRank(), data)
+        optimality(data, er.DirectRank())
     with pytest.raises(IncompatibleError, match="single precision"):
-        optimality(model_of([1.0, 1.0, 1.0]), data, measure="AP(ties='docid')")
+        optimality(data, model_of([1.0, 1.0, 1.0]), measure="AP(ties='docid')")
     with pytest.raises(DataError, match="no feature 'x'; there are bm25, dense, length"):
-        optimality(model_of([1.0, 1.0, 1.0]), data, measure="AP").profile("x")
+        optimality(data, model_of([1.0, 1.0, 1.0]), measure="AP").profile("x")
 
 
 # ---- what it gives
 
 
 def test_json_has_everything_and_no_infinity():
-    found = optimality(model_of([1.0, -0.5, 0.0]), smooth_data(), measure="nDCG@5")
+    found = optimality(smooth_data(), model_of([1.0, -0.5, 0.0]), measure="nDCG@5")
     plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert plain["value"] == found.value
     assert plain["measure"] == repr(found.measure)
@@ -304,7 +304,7 @@ def test_json_has_everything_and_no_infinity():
 
 def test_the_profile_is_of_the_change_of_the_weight():
     data, model = smooth_data(), model_of([1.0, -0.5, 0.25])
-    steps = optimality(model, data, measure="nDCG@5").profile("dense")
+    steps = optimality(data, model, measure="nDCG@5").profile("dense")
     for change in (-1.0, 0.0, 0.7):
         assert steps(change) == pytest.approx(value_of(moved(model, 1, -0.5 + change), data, "nDCG@5"), abs=1e-12)
 
@@ -313,10 +313,10 @@ def test_the_profile_is_of_the_change_of_the_weight():
 def test_pictures(tmp_path, suffix, converged):
     path = tmp_path / f"picture.{suffix}"
     ranker, data = converged
-    optimality(ranker, data).plot(path=path)
+    optimality(data, ranker).plot(path=path)
     before = path.read_bytes()
     assert before[:4] in (b"\x89PNG", b"<?xm")
-    found = optimality(moved(ranker.model_, 0, 0.0), data)
+    found = optimality(data, moved(ranker.model_, 0, 0.0))
     with pytest.raises(OutputExistsError):
         found.plot(path=path)
     found.plot(path=path, weights=1, force=True)
@@ -328,7 +328,7 @@ def test_a_picture_of_many_steps_is_small_and_shows_what_is_far_off(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2)).astype(np.float32)
     data = er.RankingData.from_arrays(X, np.argsort(np.argsort(X[:, 0])) // 1000, group=[100] * 30, feature_names=NAMES[:2])
-    found = optimality(model_of([0.0, 1.0]), data, measure="nDCG")
+    found = optimality(data, model_of([0.0, 1.0]), measure="nDCG")
     assert len(found.profile("bm25").breakpoints) > 50_000
     assert found.best.low > 100
     found.plot(path=tmp_path / "far.svg")
@@ -336,7 +336,7 @@ def test_a_picture_of_many_steps_is_small_and_shows_what_is_far_off(tmp_path):
 
 
 def test_pictures_that_cannot_be(tmp_path, monkeypatch):
-    found = optimality(model_of([1.0, 0.0, 0.0]), smooth_data(), measure="AP")
+    found = optimality(smooth_data(), model_of([1.0, 0.0, 0.0]), measure="AP")
     with pytest.raises(DataError, match="names no kind of picture"):
         found.plot(path=tmp_path / "a.bmp")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -349,7 +349,7 @@ def test_pictures_that_cannot_be(tmp_path, monkeypatch):
 
 @pytest.fixture
 def command(tmp_path, monkeypatch):
-    """Runs ``exactrank probe optimality`` beside data and two models, one without a measure."""
+    """Runs ``exactrank inspect optimality`` beside data and two models, one without a measure."""
     monkeypatch.chdir(tmp_path)
     data = smooth_data(seed=5)
     er.write(replace(data, feature_names=("1", "2", "3")), "data.txt")
@@ -357,7 +357,7 @@ def command(tmp_path, monkeypatch):
     (tmp_path / "weights.json").write_text('{"1": 1, "2": 0, "3": 0}')
 
     def run(*words):
-        done = CliRunner().invoke(app, ["probe", "optimality", *words], env={"COLUMNS": "200"})
+        done = CliRunner().invoke(app, ["inspect", "optimality", *words], env={"COLUMNS": "200"})
         assert done.exception is None or isinstance(done.exception, SystemExit)
         return done
 
@@ -385,7 +385,7 @@ def test_command_refutes(command, tmp_path):
 def test_command_prints_what_the_library_finds(command):
     done = command("weights.json", "data.txt", "-m", "AP", "--json", "--threads", "1")
     assert done.exit_code == 0
-    assert json.loads(done.stdout) == optimality(er.load("weights.json"), er.read("data.txt"), measure="AP").to_json()
+    assert json.loads(done.stdout) == optimality(er.read("data.txt"), er.load("weights.json"), measure="AP").to_json()
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def changed(model, weight, percent):
 
 
 def value_of(model, data, measure="nDCG@5"):
-    return er.evaluate([measure], data, model.predict(data)).means[measure]
+    return er.evaluate(data, model.predict(data), [measure]).means[measure]
 
 
 # ---- the curves
@@ -57,7 +57,7 @@ def value_of(model, data, measure="nDCG@5"):
 @given(SEEDS, st.sampled_from([linear(), network()]), st.sampled_from(["nDCG@5", "AP", "ERR@3"]), st.sampled_from([7.0, 100.0, 250.0]))
 @settings(max_examples=20)
 def test_curves_equal_evaluation_with_the_weight_changed(seed, model, measure, percent):
-    found = smoothness(model, judged(seed), measure=measure, percent=percent, samples=[5], points=9, seed=seed % 7)
+    found = smoothness(judged(seed), model, measure=measure, percent=percent, samples=[5], points=9, seed=seed % 7)
     for curve in found.curves:
         data = found.samples[curve.queries].data
         assert curve.value == pytest.approx(value_of(model, data, measure), abs=1e-12)
@@ -69,7 +69,7 @@ def test_curves_equal_evaluation_with_the_weight_changed(seed, model, measure, p
 @given(SEEDS, st.sampled_from([linear(), network(units=2)]))
 @settings(max_examples=8)
 def test_steps_equal_brute_force(seed, model):
-    found = smoothness(model, judged(seed, queries=3, documents=7), samples=[2], points=5)
+    found = smoothness(judged(seed, queries=3, documents=7), model, samples=[2], points=5)
     for curve in (each for each in found.curves if each.steps is not None):
         sample = found.samples[curve.queries]
         f = reference.profile(found.measure, sample.data, sample.scores, sample.direction(curve.weight))
@@ -87,7 +87,7 @@ def test_steps_equal_brute_force(seed, model):
 @settings(max_examples=15)
 def test_the_best_is_where_it_is_said_to_be(seed):
     model, data = network(seed), judged(seed)
-    found = smoothness(model, data, samples=[], points=5)
+    found = smoothness(data, model, samples=[], points=5)
     for curve in found.curves:
         assert -100 <= curve.low <= curve.high <= 100
         assert value_of(changed(model, curve.weight, (curve.low + curve.high) / 2), data) == pytest.approx(curve.best, abs=1e-12)
@@ -98,8 +98,8 @@ def test_the_best_is_where_it_is_said_to_be(seed):
 @settings(max_examples=10)
 def test_gains_are_among_those_that_optimality_knows(seed):
     data, model = judged(seed), linear()
-    gains = {weight.feature: weight.gain for weight in er.inspect.optimality(model, data).per_weight}
-    near, far = (smoothness(model, data, percent=percent, samples=[], points=3) for percent in (50.0, 1e6))
+    gains = {weight.feature: weight.gain for weight in er.inspect.optimality(data, model).per_weight}
+    near, far = (smoothness(data, model, percent=percent, samples=[], points=3) for percent in (50.0, 1e6))
     for ours, wide in zip(near.curves, far.curves, strict=True):
         assert ours.gain <= wide.gain + 1e-12
         assert wide.gain == pytest.approx(max(0.0, gains[ours.weight.name]), abs=1e-12)
@@ -109,7 +109,7 @@ def test_a_value_at_a_single_point_is_no_step():
     """At half its weight one query gains what the other loses; there documents tie, and both are worth less."""
     X = 2 * [[1.0, 0.0], [0.0, 0.5]]
     data = er.RankingData.from_arrays(X, [1, 0, 0, 1], group=[2, 2], feature_names=NAMES[:2])
-    found = smoothness(er.Model(er.models.Linear(np.ones(2), NAMES[:2])), data, measure="RR(ties='pessimistic')", weights=1)
+    found = smoothness(data, er.Model(er.models.Linear(np.ones(2), NAMES[:2])), measure="RR(ties='pessimistic')", weights=1)
     (curve,) = found.curves
     f = found.profile("bm25")
     assert (f.breakpoints.tolist(), f(-50.0), f(-49.0)) == ([-50.0], 0.5, 0.75)
@@ -118,14 +118,14 @@ def test_a_value_at_a_single_point_is_no_step():
 
 def test_doubling_all_weights_changes_no_curve():
     data = judged()
-    one, two = (smoothness(linear(np.array([1.0, -0.05, 3.0]) * factor), data, points=11) for factor in (1.0, 2.0))
+    one, two = (smoothness(data, linear(np.array([1.0, -0.05, 3.0]) * factor), points=11) for factor in (1.0, 2.0))
     for ours, theirs in zip(one.curves, two.curves, strict=True):
         assert replace(ours, weight=theirs.weight, low=0, high=0) == replace(theirs, low=0, high=0)
         assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), rel=1e-9)
 
 
 def test_the_profile_is_the_exact_step_function():
-    found = smoothness(linear(), judged(), samples=[5])
+    found = smoothness(judged(), linear(), samples=[5])
     f = found.profile("dense", 5)
     curve = next(curve for curve in found.of(5) if curve.weight.name == "dense")
     assert f(found.grid).tolist() == list(curve.values)
@@ -148,7 +148,7 @@ def test_roughness(values):
 
 
 def test_more_queries_are_smoother_on_the_grid_and_in_each_step():
-    found = smoothness(linear(), judged(queries=800), samples=[20])
+    found = smoothness(judged(queries=800), linear(), samples=[20])
     few, many = found.of(20), found.whole
     assert np.median([c.grid.variation for c in few]) > np.median([c.grid.variation for c in many])
     for a, b in zip(few, many, strict=True):
@@ -162,14 +162,14 @@ def test_more_queries_are_smoother_on_the_grid_and_in_each_step():
 
 def test_weights_with_most_say_come_first():
     """In units of the scores: 1 x 1, 0.05 x 10, 3 x 0.1."""
-    assert [c.weight.name for c in smoothness(linear(), judged(), samples=[]).curves] == ["bm25", "dense", "length"]
-    assert [c.weight.name for c in smoothness(linear((0.1, -0.05, 0.0)), judged(), samples=[]).curves] == ["dense", "bm25"]
-    assert [c.weight.name for c in smoothness(linear(), judged(), samples=[], weights=1).curves] == ["bm25"]
+    assert [c.weight.name for c in smoothness(judged(), linear(), samples=[]).curves] == ["bm25", "dense", "length"]
+    assert [c.weight.name for c in smoothness(judged(), linear((0.1, -0.05, 0.0)), samples=[]).curves] == ["dense", "bm25"]
+    assert [c.weight.name for c in smoothness(judged(), linear(), samples=[], weights=1).curves] == ["bm25"]
 
 
 def test_a_network_has_all_its_outputs_and_its_largest_hidden_weights():
     model = network(units=3)
-    found = smoothness(model, judged(), samples=[], weights=2, points=3)
+    found = smoothness(judged(), model, samples=[], weights=2, points=3)
     outputs, hidden = [c for c in found.curves if c.steps is not None], [c for c in found.curves if c.steps is None]
     assert [c.weight.name for c in outputs] == ["unit 1", "unit 2", "unit 3"]
     assert [c.weight.value for c in outputs] == model.scorer.output.tolist()
@@ -185,23 +185,23 @@ def test_a_network_has_all_its_outputs_and_its_largest_hidden_weights():
 def test_weights_that_move_no_score_are_left_out():
     model = network(units=2)
     quiet = replace(model, scorer=replace(model.scorer, output=np.array([0.0, 1.0])))
-    assert {c.weight.name.split()[-1] for c in smoothness(quiet, judged(), samples=[]).curves} == {"2"}
+    assert {c.weight.name.split()[-1] for c in smoothness(judged(), quiet, samples=[]).curves} == {"2"}
     data = judged()
     flat = replace(data, X=np.column_stack([data.X[:, :2], np.ones(len(data.y), np.float32)]))
-    assert [c.weight.name for c in smoothness(linear(), flat, samples=[]).curves] == ["bm25", "dense"]
+    assert [c.weight.name for c in smoothness(flat, linear(), samples=[]).curves] == ["bm25", "dense"]
 
 
 def test_samples():
     data = judged(queries=30)
-    found = smoothness(linear(), data, samples=[20, 5, 20, 30, 100])
+    found = smoothness(data, linear(), samples=[20, 5, 20, 30, 100])
     assert list(found.samples) == [5, 20, 30]
     assert {curve.queries for curve in found.curves} == {5, 20, 30}
     few, more, every = (set(found.samples[size].data.qid.tolist()) for size in (5, 20, 30))
     assert few < more < every == set(data.qid.tolist())
-    other = smoothness(linear(), data, samples=[5], seed=1)
+    other = smoothness(data, linear(), samples=[5], seed=1)
     assert set(other.samples[5].data.qid.tolist()) != few
     assert other.whole == found.whole
-    assert list(smoothness(linear(), data).samples) == [30]
+    assert list(smoothness(data, linear()).samples) == [30]
 
 
 def test_queries_that_do_not_count_are_in_no_sample():
@@ -211,7 +211,7 @@ def test_queries_that_do_not_count_are_in_no_sample():
     weight = np.ones(20)
     weight[5] = 0
     model, blank = linear(measure="nDCG(empty='skip')@5"), replace(data, y=y, query_weight=weight)
-    found = smoothness(model, blank, samples=[10])
+    found = smoothness(blank, model, samples=[10])
     assert (list(found.samples), found.skipped) == ([10, 14], 6)
     measure = model.measure
     assert found.whole[0].value == pytest.approx(value_of(model, blank, measure), abs=1e-12)
@@ -221,7 +221,7 @@ def test_rows_in_any_order_and_columns_by_name():
     data, model = judged(), network()
     order = np.random.default_rng(1).permutation(len(data.y))
     mixed = er.RankingData.from_arrays(data.X[order][:, ::-1], data.y[order], qid=np.repeat(data.qid, 8)[order], feature_names=NAMES[::-1])
-    ours, theirs = smoothness(model, mixed, points=9), smoothness(model, data, points=9)
+    ours, theirs = smoothness(mixed, model, points=9), smoothness(data, model, points=9)
     for a, b in zip(ours.curves, theirs.curves, strict=True):
         assert (a.weight, a.steps.count if a.steps else None) == (b.weight, b.steps.count if b.steps else None)
         assert a.values == pytest.approx(b.values, abs=1e-12)
@@ -234,13 +234,13 @@ def test_missing_values_by_the_policy_of_the_model(model):
     X[::7, 1] = np.nan
     holes, zeros = (replace(data, X=filled) for filled in (X, np.nan_to_num(X)))
     with pytest.raises(DataError, match="values are missing"):
-        smoothness(model, holes)
+        smoothness(holes, model)
     zero = replace(model, scorer=replace(model.scorer, missing="zero"))
-    assert smoothness(zero, holes, points=5).curves == smoothness(model, zeros, points=5).curves
+    assert smoothness(holes, zero, points=5).curves == smoothness(zeros, model, points=5).curves
 
 
 def test_threads_change_nothing():
-    assert smoothness(network(), judged(), points=5, threads=1) == smoothness(network(), judged(), points=5, threads=2)
+    assert smoothness(judged(), network(), points=5, threads=1) == smoothness(judged(), network(), points=5, threads=2)
 
 
 # ---- what is refused
@@ -259,31 +259,31 @@ def test_what_is_refused():
     data = judged()
     for percent in (0.0, -5.0, math.inf, math.nan):
         with pytest.raises(SettingError, match="percent must be a number above 0"):
-            smoothness(linear(), data, percent=percent)
+            smoothness(data, linear(), percent=percent)
     for name, bad in (("weights", 0), ("points", 2), ("samples", [0])):
         with pytest.raises(SettingError, match=f"{name} must be at least"):
-            smoothness(linear(), data, **{name: bad})
+            smoothness(data, linear(), **{name: bad})
     with pytest.raises(DataError, match="no weight changes a ranking"):
-        smoothness(linear((0.0, 0.0, 0.0)), data)
+        smoothness(data, linear((0.0, 0.0, 0.0)))
     with pytest.raises(IncompatibleError, match="lacks other; it has besides length"):
-        smoothness(er.Model(er.models.Linear(np.ones(3), ("bm25", "dense", "other"))), data, measure="AP")
+        smoothness(data, er.Model(er.models.Linear(np.ones(3), ("bm25", "dense", "other"))), measure="AP")
     with pytest.raises(IncompatibleError, match="has 3 features but the model has 2"):
-        smoothness(er.Model(er.models.Linear(np.ones(2))), data, measure="AP")
+        smoothness(data, er.Model(er.models.Linear(np.ones(2))), measure="AP")
     with pytest.raises(IncompatibleError, match="--measure"):
-        smoothness(linear(measure=None), data)
+        smoothness(data, linear(measure=None))
     with pytest.raises(IncompatibleError, match="a constant model has no weights to move"):
-        smoothness(er.Model(Constant()), data, measure="AP")
+        smoothness(data, er.Model(Constant()), measure="AP")
     with pytest.raises(IncompatibleError, match="DirectRank is not a model"):
-        smoothness(er.DirectRank(), data)
+        smoothness(data, er.DirectRank())
     with pytest.raises(DataError, match="skips every query"):
-        smoothness(linear(), replace(data, y=np.zeros(len(data.y))), measure="AP(empty='skip')")
+        smoothness(replace(data, y=np.zeros(len(data.y))), linear(), measure="AP(empty='skip')")
     with pytest.raises(DataError, match="no curve of 'x' on 12 queries; there are bm25, dense, length on 12 queries"):
-        smoothness(linear(), data).profile("x")
+        smoothness(data, linear()).profile("x")
 
 
 def test_optimality_of_a_network_says_what_to_do():
     with pytest.raises(IncompatibleError, match=r"give a linear model; probe smoothness \(er.inspect.smoothness\) looks at networks"):
-        er.inspect.optimality(network(), judged())
+        er.inspect.optimality(judged(), network())
 
 
 # ---- what it gives
@@ -291,7 +291,7 @@ def test_optimality_of_a_network_says_what_to_do():
 
 @pytest.mark.parametrize("model", [linear(), network()], ids=["linear", "network"])
 def test_json_has_everything(model):
-    found = smoothness(model, judged(), samples=[5], points=5)
+    found = smoothness(judged(), model, samples=[5], points=5)
     plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert (plain["measure"], plain["verdict"]) == (repr(found.measure), found.verdict)
     assert plain["grid"] == [-100, -50, 0, 50, 100]
@@ -304,10 +304,10 @@ def test_json_has_everything(model):
 def test_a_model_at_the_top_is_said_to_be():
     data = judged()
     ranker = er.DirectRank(measure="nDCG@5", bags=0, max_iter=100).fit(data)
-    found = smoothness(ranker, data)
+    found = smoothness(data, ranker)
     assert all(curve.gain == pytest.approx(0, abs=1e-12) for curve in found.curves)
     assert "no weight has a better value within 100% of its own" in found.verdict
-    moved = smoothness(replace(ranker.model_, scorer=replace(ranker.model_.scorer, weights=ranker.model_.scorer.weights[::-1])), data)
+    moved = smoothness(data, replace(ranker.model_, scorer=replace(ranker.model_.scorer, weights=ranker.model_.scorer.weights[::-1])))
     assert "have a better value within 100% of their own" in repr(moved)
 
 
@@ -316,7 +316,7 @@ def test_a_model_at_the_top_is_said_to_be():
 
 @pytest.fixture
 def command(tmp_path, monkeypatch):
-    """Runs ``exactrank probe`` beside data, a linear model and a network."""
+    """Runs ``exactrank inspect`` beside data, a linear model and a network."""
     monkeypatch.chdir(tmp_path)
     er.write(replace(judged(), feature_names=("1", "2", "3")), "data.txt")
     (tmp_path / "weights.json").write_text('{"1": 1, "2": -0.05, "3": 3}')
@@ -325,7 +325,7 @@ def command(tmp_path, monkeypatch):
     replace(model, scorer=replace(model.scorer, feature_names=("1", "2", "3"))).save("net.json")
 
     def run(*words, probe="smoothness"):
-        done = CliRunner().invoke(app, ["probe", probe, *words], env={"COLUMNS": "200"})
+        done = CliRunner().invoke(app, ["inspect", probe, *words], env={"COLUMNS": "200"})
         assert done.exception is None or isinstance(done.exception, SystemExit)
         return done
 
@@ -337,7 +337,7 @@ def test_command_prints_what_the_library_finds(command, model):
     words = ["--percent", "30", "--weights", "2", "--sample", "4", "--sample", "7", "--points", "5", "--seed", "2", "--threads", "1"]
     done = command(model, "data.txt", "-m", "AP", "--json", *words)
     assert done.exit_code == 0
-    theirs = smoothness(er.load(model), er.read("data.txt"), measure="AP", percent=30.0, weights=2, samples=[4, 7], points=5, seed=2)
+    theirs = smoothness(er.read("data.txt"), er.load(model), measure="AP", percent=30.0, weights=2, samples=[4, 7], points=5, seed=2)
     assert json.loads(done.stdout) == json.loads(json.dumps(theirs.to_json()))
 
 
@@ -377,4 +377,4 @@ def test_command_with_bad_input(command, words, said):
 def test_probe_optimality_of_a_network_names_the_other_probe(command):
     done = command("net.json", "data.txt", probe="optimality")
     assert done.exit_code == 2
-    assert "probe smoothness" in done.stderr
+    assert "inspect smoothness" in done.stderr

@@ -44,7 +44,7 @@ def test_lightgbm(seed):
     dataset = lgb.Dataset(np.zeros((len(y), 1)), label=y, group=sizes, init_score=s, params={"feature_pre_filter": False, "verbose": -1})
     theirs = {name: value for _, name, value, _ in lgb.Booster(settings, dataset).eval_train()}
     data = er.RankingData.from_arrays(None, y, group=sizes)
-    ours = er.evaluate(names("ndcg") + names("map"), data, s, preset="lightgbm").means
+    ours = er.evaluate(data, s, names("ndcg") + names("map"), preset="lightgbm").means
     agree(ours, theirs)
 
 
@@ -61,11 +61,11 @@ def test_xgboost(seed):
     y, s, qid = hard_data(seed)
     data = er.RankingData.from_arrays(None, y, qid=qid)
     metrics = ["ndcg", *names("ndcg")]
-    agree(er.evaluate(metrics, data, s, preset="xgboost").means, xgboost_values(y, s, qid, metrics))
+    agree(er.evaluate(data, s, metrics, preset="xgboost").means, xgboost_values(y, s, qid, metrics))
     binary = (y > 0).astype(float)
     data = er.RankingData.from_arrays(None, binary, qid=qid)
     theirs = xgboost_values(binary, s, qid, ["map", *names("map"), *names("pre")])
-    ours = er.evaluate(["map", *names("map"), *names("P")], data, s, preset="xgboost").means
+    ours = er.evaluate(data, s, ["map", *names("map"), *names("P")], preset="xgboost").means
     agree({name.replace("P@", "pre@"): value for name, value in ours.items()}, theirs)
 
 
@@ -75,7 +75,7 @@ def test_sklearn(seed, real):
     metrics = pytest.importorskip("sklearn.metrics")
     y, s, qid = hard_data(seed, real=real, least=2)
     data = er.RankingData.from_arrays(None, y, qid=qid)
-    evaluation = er.evaluate([*names("nDCG"), *names("DCG"), "nDCG"], data, s, preset="sklearn")
+    evaluation = er.evaluate(data, s, [*names("nDCG"), *names("DCG"), "nDCG"], preset="sklearn")
     for q in range(data.n_queries):
         grades, scores = [y[qid == q]], [s[qid == q]]
         for k in CUTOFFS:
@@ -89,7 +89,7 @@ def test_sklearn_auc(seed):
     metrics = pytest.importorskip("sklearn.metrics")
     y, s, qid = hard_data(seed)
     data = er.RankingData.from_arrays(None, y, qid=qid)
-    values = er.evaluate("AUC", data, s, preset="sklearn")["AUC"].values
+    values = er.evaluate(data, s, "AUC", preset="sklearn")["AUC"].values
     for q in range(data.n_queries):
         if len(set(y[qid == q] >= 1)) == 2:
             agree(values[q], metrics.roc_auc_score(y[qid == q] >= 1, s[qid == q]))
@@ -124,8 +124,8 @@ def test_trec_eval(seed):
     trec_names = {"ndcg_cut_": "nDCG@", "map_cut_": "AP@", "P_": "P@", "recall_": "R@", "success_": "Success@"}
     ours_named = {"map": "AP", "ndcg": "nDCG", "recip_rank": "RR", "bpref": "Bpref"}
     ours_named |= {f"{trec}{k}": f"{name}{k}" for trec, name in trec_names.items() for k in CUTOFFS}
-    evaluation = er.evaluate(list(ours_named.values()), data, scores, preset="trec_eval")
-    by_its_names = er.evaluate(list(ours_named), data, scores)
+    evaluation = er.evaluate(data, scores, list(ours_named.values()), preset="trec_eval")
+    by_its_names = er.evaluate(data, scores, list(ours_named))
     for position, q in enumerate(data.qid.tolist()):
         for trec_name, name in ours_named.items():
             value = evaluation[name].values[position]
@@ -154,7 +154,7 @@ def letor_value(y, s, k):
 def test_letor(seed, real):
     y, s, qid = hard_data(seed, real=real)
     data = er.RankingData.from_arrays(None, y, qid=qid)
-    evaluation = er.evaluate([*names("nDCG"), "MeanNDCG"], data, s, preset="letor")
+    evaluation = er.evaluate(data, s, [*names("nDCG"), "MeanNDCG"], preset="letor")
     for q in range(50):
         for k in CUTOFFS:
             agree(evaluation[f"nDCG@{k}"].values[q], letor_value(y[qid == q], s[qid == q], k))
@@ -177,7 +177,7 @@ def test_ir_measures_notation_means_the_same(provider, texts, digits):
     qrels = [ir_measures.Qrel(str(q), d, int(g)) for q, d, g in zip(qid, docid, y, strict=True)]
     run = [ir_measures.ScoredDoc(str(q), d, float(x)) for q, d, x in zip(qid, docid, s, strict=True)]
     data = er.RankingData.from_arrays(None, y, qid=qid, docid=docid)
-    ours = er.evaluate(texts, data, s).means
+    ours = er.evaluate(data, s, texts).means
     for text in texts:
         theirs = getattr(ir_measures, provider).calc_aggregate([ir_measures.parse_measure(text)], qrels, run)
         assert ours[text] == pytest.approx(next(iter(theirs.values())), abs=10**-digits)

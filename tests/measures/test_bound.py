@@ -27,7 +27,7 @@ def test_values_and_means_are_the_evaluations_to_the_bit(measure, by_docid, seed
     data, rng = judged(seed, weighted), np.random.default_rng(seed)
     chosen = replace(measure, ties="docid") if by_docid else measure
     rows, bound = rng.integers(-1, 2, (3, 20)) + 2.0**-30 * rng.integers(0, 2, (3, 20)), chosen.on(data)
-    theirs = [er.evaluate(chosen, data, data.ungrouped(scores))[str(chosen)] for scores in rows]
+    theirs = [er.evaluate(data, data.ungrouped(scores), chosen)[str(chosen)] for scores in rows]
     assert [bound.values(scores).tobytes() for scores in rows] == [each.values.tobytes() for each in theirs]
     if np.isnan(theirs[0].mean):
         for ask in (lambda: bound.mean(rows[0]), lambda: bound.means(rows)):

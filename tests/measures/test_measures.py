@@ -17,7 +17,7 @@ from tests.strategies import GRADES, MEASURES, queries
 
 def per_query(measure, y, s, qid, threads=1, docid=None):
     data = er.RankingData.from_arrays(None, y, qid=qid, docid=docid)
-    return dict(zip(data.qid.tolist(), er.evaluate(measure, data, s, threads=threads).per_query[0], strict=True))
+    return dict(zip(data.qid.tolist(), er.evaluate(data, s, measure, threads=threads).per_query[0], strict=True))
 
 
 @settings(max_examples=600)
@@ -96,43 +96,43 @@ def test_docid_ties_are_descending_and_single_precision():
 def test_ids_are_sorted_once(monkeypatch):
     data = er.RankingData.from_arrays(None, [0, 1, 1], qid=[1, 1, 1], docid=["b", "a", "c"])
     measure = er.measures.RR(ties="docid")
-    first = er.evaluate(measure, data, [0.0, 0.0, 0.0]).means
+    first = er.evaluate(data, [0.0, 0.0, 0.0], measure).means
     monkeypatch.setattr("exactrank.data.formats.text_column.TextColumn.encoded", None)
-    assert er.evaluate(measure, data, [0.0, 0.0, 0.0]).means == first == {str(measure): 1.0}
+    assert er.evaluate(data, [0.0, 0.0, 0.0], measure).means == first == {str(measure): 1.0}
 
 
 def test_huge_grades_have_no_cap():
     data = er.RankingData.from_arrays(None, [40, 1000, 5000, 4999], qid=[1] * 4)
-    assert er.evaluate("nDCG@2", data, [1.0, 2.0, 3.0, 4.0]).means["nDCG@2"] == pytest.approx(
+    assert er.evaluate(data, [1.0, 2.0, 3.0, 4.0], "nDCG@2").means["nDCG@2"] == pytest.approx(
         (0.5 + 1 / math.log2(3)) / (1 + 0.5 / math.log2(3))
     )
-    assert er.evaluate("nDCG@2", data, [1.0, 2.0, 4.0, 3.0]).means["nDCG@2"] == 1
+    assert er.evaluate(data, [1.0, 2.0, 4.0, 3.0], "nDCG@2").means["nDCG@2"] == 1
 
 
 def test_overflow_is_explained_where_it_cannot_be_avoided():
     data = er.RankingData.from_arrays(None, [2000, 0], qid=[1, 1])
     with pytest.raises(er.errors.DataError, match="gain of grade 2000 overflows; use gain='linear'"):
-        er.evaluate("DCG", data, [1.0, 0.0])
-    assert er.evaluate("nDCG@99999999999999", data, [1.0, 0.0]).means == {"nDCG@99999999999999": 1.0}
+        er.evaluate(data, [1.0, 0.0], "DCG")
+    assert er.evaluate(data, [1.0, 0.0], "nDCG@99999999999999").means == {"nDCG@99999999999999": 1.0}
 
 
 @pytest.mark.filterwarnings("error")
 def test_nothing_but_skipped_queries_has_no_mean():
     data = er.RankingData.from_arrays(None, [0, 0], qid=[1, 2])
-    result = er.evaluate("RR(empty='skip')", data, [1.0, 0.0])["RR(empty='skip')"]
+    result = er.evaluate(data, [1.0, 0.0], "RR(empty='skip')")["RR(empty='skip')"]
     assert math.isnan(result.mean)
     assert all(map(math.isnan, result.interval))
 
 
 def test_infinitely_bad_is_not_retrieved():
     data = er.RankingData.from_arrays(None, [1, 1, 0], qid=[1] * 3)
-    values = er.evaluate(["P@3", "R@3", "AP"], data, [-np.inf, 1.0, 0.0]).means
+    values = er.evaluate(data, [-np.inf, 1.0, 0.0], ["P@3", "R@3", "AP"]).means
     assert values == pytest.approx({"P@3": 1 / 3, "R@3": 1 / 2, "AP": 1 / 2})
 
 
 def test_weighted_mean_and_skipped_queries():
     data = er.RankingData.from_arrays(None, [1, 0, 0, 1, 0], qid=[1, 1, 2, 3, 3], query_weight=[1.0, 5.0, 3.0])
-    result = er.evaluate("RR(empty='skip')", data, [2.0, 1.0, 1.0, 1.0, 2.0])["RR(empty='skip')"]
+    result = er.evaluate(data, [2.0, 1.0, 1.0, 1.0, 2.0], "RR(empty='skip')")["RR(empty='skip')"]
     assert result.mean == (1 * 1 + 3 * 0.5) / 4
     assert np.isnan(result.values[1])
 
@@ -142,9 +142,9 @@ def test_intervals_cover_the_mean_and_repeat():
     qid = np.repeat(np.arange(200), 10)
     data = er.RankingData.from_arrays(None, rng.integers(0, 3, 2000), qid=qid)
     scores = rng.normal(size=2000)
-    one, two = (er.evaluate(["nDCG@5", "AP"], data, scores, seed=3).intervals for _ in range(2))
+    one, two = (er.evaluate(data, scores, ["nDCG@5", "AP"], seed=3).intervals for _ in range(2))
     assert one == two
-    evaluation = er.evaluate("nDCG@5", data, scores)
+    evaluation = er.evaluate(data, scores, "nDCG@5")
     low, high = evaluation["nDCG@5"].interval
     error = evaluation.per_query[0].std(ddof=1) / math.sqrt(200)
     assert high - low == pytest.approx(2 * 1.96 * error, rel=0.1)
@@ -156,10 +156,10 @@ def test_intervals_are_weighted():
     y, scores = rng.integers(0, 2, 600), rng.normal(size=600)
     qid = np.repeat(np.arange(60), 10)
     weight = np.repeat([1.0, 0.0], [40, 20])  # the last queries count for nothing
-    low, high = er.evaluate("AP", er.RankingData.from_arrays(None, y, qid=qid, query_weight=weight), scores)["AP"].interval
-    alone = er.evaluate("AP", er.RankingData.from_arrays(None, y[:400], qid=qid[:400]), scores[:400])["AP"].interval
+    low, high = er.evaluate(er.RankingData.from_arrays(None, y, qid=qid, query_weight=weight), scores, "AP")["AP"].interval
+    alone = er.evaluate(er.RankingData.from_arrays(None, y[:400], qid=qid[:400]), scores[:400], "AP")["AP"].interval
     assert (low, high) == pytest.approx(alone, abs=0.02)
-    whole = er.evaluate("AP", er.RankingData.from_arrays(None, y, qid=qid), scores)["AP"].interval
+    whole = er.evaluate(er.RankingData.from_arrays(None, y, qid=qid), scores, "AP")["AP"].interval
     assert (low, high) != pytest.approx(whole, abs=1e-6)
 
 
@@ -229,7 +229,7 @@ def test_names_of_trec_eval_are_its_measures_and_nothing_else_is():
         er.parse_measure("ndcg_cut")
     data = er.RankingData.from_arrays(None, [1, 0], group=[2])
     with pytest.raises(er.errors.IncompatibleError, match=r"as in trec_eval's names such as ndcg\) needs document ids.*or write nDCG"):
-        er.evaluate("ndcg", data, [1, 2])
+        er.evaluate(data, [1, 2], "ndcg")
 
 
 def test_notation_of_ir_measures():
@@ -261,20 +261,20 @@ def test_notation_of_ir_measures():
 def test_bad_score_names_the_callers_row(scores):
     data = er.RankingData.from_arrays(None, [1, 0, 1], qid=[2, 1, 2])
     with pytest.raises(er.errors.DataError, match="score of row 1 is"):
-        er.evaluate("AP", data, scores)
+        er.evaluate(data, scores, "AP")
 
 
 def test_wrong_number_of_scores():
     data = er.RankingData.from_arrays(None, [1, 0, 1], qid=[2, 1, 2])
     with pytest.raises(er.errors.DataError, match=r"shape \(2,\) for 3 documents"):
-        er.evaluate("AP", data, [1.0, 2.0])
+        er.evaluate(data, [1.0, 2.0], "AP")
 
 
 @pytest.mark.parametrize("measures", [None, 3, [], [3]])
 def test_things_that_are_no_measures(measures):
     data = er.RankingData.from_arrays(None, [1, 0, 1], qid=[2, 1, 2])
     with pytest.raises(er.errors.MeasureError, match="measure"):
-        er.evaluate(measures, data, [1.0, 2.0, 3.0])
+        er.evaluate(data, [1.0, 2.0, 3.0], measures)
 
 
 def test_a_new_measure_needs_only_usefulness_and_discounts():
@@ -291,9 +291,9 @@ def test_a_new_measure_needs_only_usefulness_and_discounts():
 
     try:
         data = er.RankingData.from_arrays(None, [4, 0, 9], qid=[1, 1, 1])
-        assert er.evaluate("ripeness@2", data, [3.0, 2.0, 1.0]).means == {"ripeness@2": 1.0}
+        assert er.evaluate(data, [3.0, 2.0, 1.0], "ripeness@2").means == {"ripeness@2": 1.0}
         with pytest.raises(er.errors.MeasureError, match=r"Ripeness\.discounts must give 2 finite numbers, got shape \(1,\)"):
-            er.evaluate("Ripeness(length=1)@2", data, [3.0, 2.0, 1.0])
+            er.evaluate(data, [3.0, 2.0, 1.0], "Ripeness(length=1)@2")
     finally:
         del er.Measure.registry.own["ripeness"]
 
@@ -301,5 +301,5 @@ def test_a_new_measure_needs_only_usefulness_and_discounts():
 def test_err_refuses_grades_beyond_its_scale():
     data = er.RankingData.from_arrays(None, [7, 0], qid=[2, 1])
     with pytest.raises(er.errors.DataError, match=r"ERR\(max_grade=7\)"):
-        er.evaluate("ERR", data, [1.0, 2.0])
-    assert er.evaluate("ERR(max_grade=7)", data, [1.0, 2.0])["ERR(max_grade=7)"].values[0] == 127 / 128
+        er.evaluate(data, [1.0, 2.0], "ERR")
+    assert er.evaluate(data, [1.0, 2.0], "ERR(max_grade=7)")["ERR(max_grade=7)"].values[0] == 127 / 128

@@ -63,5 +63,5 @@ def test_peers_in_a_comparison_keep_trees_by_the_worst_order(ties, chosen_by):
 @TIES
 def test_trials_are_judged_by_the_worst_order(ties, chosen_by):
     train, valid = with_ids(judged(queries=8)), best_first(judged(queries=8, seed=1))
-    tuned = er.tune("ridge", train, replace(er.measures.NDCG(k=5), ties=ties), valid=valid, trials=1, workers=1)
+    tuned = er.tune(train, "ridge", replace(er.measures.NDCG(k=5), ties=ties), valid=valid, trials=1, workers=1)
     assert tuned.best.valid == tied(valid, chosen_by)

@@ -504,7 +504,7 @@ def test_commands_take_models_of_other_libraries(tmp_path):
     (tmp_path / "catboost.json").write_text(json.dumps(catboost_record()))
     (tmp_path / "ranklib.txt").write_text(FOREST.format(name="LambdaMART"))  # which looks at feature 2 of 3
     for model in ("xgboost.ubj", "catboost.json", "ranklib.txt"):
-        for words in (["predict"], ["probe", "importance", "-m", "nDCG@5"]):
+        for words in (["predict"], ["inspect", "importance", "-m", "nDCG@5"]):
             done = CliRunner().invoke(app, [*words, str(tmp_path / model), str(tmp_path / "d.txt"), "--json"])
             assert done.exit_code == 0, done.output
             if words == ["predict"]:

@@ -125,7 +125,7 @@ def test_cards_show_names_as_words():
     assert shapes[0] == shapes[1]
     assert all(line.isprintable() for line in pages[0].split("\n"))
     assert not re.search(
-        r"(?<!\\)<script|(?<!\\)\]\(|(?<!\\)`x", pages[0].partition("## Use")[0].replace("`exactrank probe importance`", "")
+        r"(?<!\\)<script|(?<!\\)\]\(|(?<!\\)`x", pages[0].partition("## Use")[0].replace("`exactrank inspect importance`", "")
     )
     rows = [line for line in pages[0].split("\n") if line.startswith("|")]
     assert all(len(re.findall(r"(?<!\\)\|", line)) == 3 for line in rows)

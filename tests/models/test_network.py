@@ -76,7 +76,7 @@ def test_slopes_go_back_to_the_parameters(objective, hidden):
     made = form_of(hidden).on(data)
     theta = np.random.default_rng(1).standard_normal(made.size) / 2
     _, ours = Parametric(objective, made, data).value_and_slope(theta)
-    by_score = slopes(objective, data, made.scores(theta, data.X)).slope / data.query_weight.sum()
+    by_score = slopes(data, made.scores(theta, data.X), objective).slope / data.query_weight.sum()
     theirs = [by_score @ (made.scores(theta + 1e-6 * e, data.X) - made.scores(theta - 1e-6 * e, data.X)) / 2e-6 for e in np.eye(made.size)]
     assert ours == pytest.approx(theirs, abs=1e-8)
 

@@ -71,7 +71,7 @@ def clicks() -> object:
     log = er.clicks.simulate_clicks(data, sessions=40, shown=6, seed=1).clicks
     estimates = {how: log.propensities(how, bootstrap=5) for how in ("harvest", "em", "dbn")}
     curve = estimates["em"]
-    worth = er.evaluate("DCG(gain='linear')@5", data, data.X[:, 0], clicks=log, propensity=curve)
+    worth = er.evaluate(data, data.X[:, 0], "DCG(gain='linear')@5", clicks=log, propensity=curve)
     single = er.clicks.simulate_clicks(data, "cascade", sessions=40, shown=6, seed=1).clicks.propensities("cascade", bootstrap=5)
     return [*estimates.values(), single], log.to_data(data, curve).y, worth.means, worth.intervals
 
@@ -104,7 +104,7 @@ def network() -> Network:
 
 def evaluation() -> object:
     data = DATA.data(30)
-    values = er.evaluate(["nDCG@5", "nDCG", "ERR", "RBP", "AP", "DCG(gain={0: 0, 1: 1, 2: 3, 3: 9, 4: 20})"], data, data.X[:, 0])
+    values = er.evaluate(data, data.X[:, 0], ["nDCG@5", "nDCG", "ERR", "RBP", "AP", "DCG(gain={0: 0, 1: 1, 2: 3, 3: 9, 4: 20})"])
     return values.means, values.intervals, values.per_query
 
 
@@ -142,13 +142,13 @@ RESULTS: dict[str, Callable[[], object]] = {
     "comparison": comparison,
     "deep model": lambda: deep().score(DATA.data(30).X),
     "evaluation": evaluation,
-    "forces": lambda: er.inspect.forces(er.losses.Lambdas("nDCG@5"), DATA.data(3)).to_json(),
+    "forces": lambda: er.inspect.forces(DATA.data(3), er.losses.Lambdas("nDCG@5")).to_json(),
     "fusion": lambda: er.fuse(runs(), bootstrap=30, folds=3).to_json(),
-    "importance": lambda: er.inspect.importance(er.Ridge().fit(DATA.data(24)), DATA.data(10, first=100)).to_json(),
+    "importance": lambda: er.inspect.importance(DATA.data(10, first=100), er.Ridge().fit(DATA.data(24))).to_json(),
     "network": lambda: network().score(DATA.data(30).X),
-    "optimality": lambda: er.inspect.optimality(er.Ridge().fit(DATA.data(24)), DATA.data(10)).to_json(),
-    "Pareto front": lambda: er.pareto(["x0", "x1", "x2"], runs(), ["nDCG@5", "AP"]).to_json(),
-    "smoothness": lambda: er.inspect.smoothness(er.Ridge().fit(DATA.data(24)), DATA.data(10)).to_json(),
+    "optimality": lambda: er.inspect.optimality(DATA.data(10), er.Ridge().fit(DATA.data(24))).to_json(),
+    "Pareto front": lambda: er.pareto(runs(), ["x0", "x1", "x2"], ["nDCG@5", "AP"]).to_json(),
+    "smoothness": lambda: er.inspect.smoothness(DATA.data(10), er.Ridge().fit(DATA.data(24))).to_json(),
 }
 
 

@@ -106,9 +106,9 @@ def test_wrong_kinds_of_arguments(name, argument, value, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: er.evaluate("nDCG", None, SCORES), r"data is None; give a RankingData, from xr\.read or RankingData\.from_arrays"),
-        (lambda: er.evaluate("nDCG", DATA, None), "scores is None; give one number per row, of the 12 documents"),
-        (lambda: er.evaluate("nDCG", DATA, 3.0), "scores is 3.0; give one number per row"),
+        (lambda: er.evaluate(None, SCORES, "nDCG"), r"data is None; give a RankingData, from xr\.read or RankingData\.from_arrays"),
+        (lambda: er.evaluate(DATA, None, "nDCG"), "scores is None; give one number per row, of the 12 documents"),
+        (lambda: er.evaluate(DATA, 3.0, "nDCG"), "scores is 3.0; give one number per row"),
         (lambda: er.load(3), "the path is 3; give the path of a file or a folder, as text or a Path"),
         (lambda: er.compare(DATA, 3), "methods is 3; give a list of methods"),
         (lambda: er.compare([DATA], ["ridge"]), "one of the folds of data is of type RankingData; give what er.read_folds"),
@@ -144,13 +144,13 @@ def test_numbers_have_plain_digits(text):
         lambda text: er.parse_measure(f"nDCG@{text}"),
         lambda text: er.parse_measure(f"AP(rel={text})"),
         lambda text: er.parse_measure(f"nDCG(gain={{0: 0, 1: {text}}})"),
-        lambda text: er.evaluate(f"nDCG subject to P@5 >= {text}", DATA, SCORES),
+        lambda text: er.evaluate(DATA, SCORES, f"nDCG subject to P@5 >= {text}"),
         lambda text: parse_method(f"lambdamart(trees={text})"),
         lambda text: er.RankingData.from_arrays([[1.0]], [text], group=[1]),
         lambda text: er.RankingData.from_arrays([[1.0]], [1], group=[1], sample_weight=[text]),
         lambda text: er.RankingData.from_arrays([[1.0]], [1], group=[1], kept={"price": [text]}),
-        lambda text: er.evaluate("nDCG", DATA, [text] * 12),
-        lambda text: er.write_run("a.run", DATA, [text] * 12),
+        lambda text: er.evaluate(DATA, [text] * 12, "nDCG"),
+        lambda text: er.write_run(DATA, "a.run", [text] * 12),
         lambda text: er.pairs.with_pairs(DATA, {"query_id": [0], "better": ["d0"], "worse": ["d1"], "weight": [text]}),
         lambda text: er.clicks.read_clicks(pd.DataFrame({"query_id": [1], "doc_id": ["a"], "rank": [text], "clicked": [1]})),
         lambda text: er.clicks.read_clicks(pd.DataFrame({"query_id": [1], "doc_id": ["a"], "rank": [1], "clicked": [1], "weight": [text]})),
@@ -244,9 +244,9 @@ def test_goals_on_the_same_measure_that_can_be_reached():
         (lambda: er.clicks.simulate_clicks(DATA, shown=10**9), "shown must be at most 1,048,576"),
         (lambda: er.clicks.simulate_clicks(DATA, rankers=10**9), "rankers must be at most 10,000"),
         (lambda: er.clicks.interleave(DATA, SCORES, SCORES, pages=10**9), "pages must be at most 833,333"),
-        (lambda: er.inspect.importance(MODEL, DATA, repeats=10**9), "repeats must be at most 100,000"),
-        (lambda: er.inspect.smoothness(MODEL, DATA, points=10**9), "points must be at most 1,000,000"),
-        (lambda: er.pareto(["x0", "x1", "x2"], DATA, ["nDCG", "P@2"], points=10**9), "points must be at most 10,000"),
+        (lambda: er.inspect.importance(DATA, MODEL, repeats=10**9), "repeats must be at most 100,000"),
+        (lambda: er.inspect.smoothness(DATA, MODEL, points=10**9), "points must be at most 1,000,000"),
+        (lambda: er.pareto(DATA, ["x0", "x1", "x2"], ["nDCG", "P@2"], points=10**9), "points must be at most 10,000"),
         (lambda: er.compare(DATA, ["ridge"], folds=3, trials=10**9), "trials must be from 1 to 1,000,000"),
         (lambda: er.fuse(DATA, folds=10**9), "3 queries cannot form 1000000000 folds"),
     ],
@@ -272,10 +272,10 @@ def test_ranks_have_a_largest_value(rank, tmp_path):
 def test_large_grades_warn_of_nothing(grade):
     data = er.RankingData.from_arrays(DATA.X, np.where(DATA.y == 2, grade, DATA.y), group=[4] * 3)
     measures = ["nDCG@3", "MeanNDCG", "AP", "RBP", "Bpref", "PairwiseCorrect", "nDCG(gain='linear')"]
-    assert np.isfinite(list(er.evaluate(measures, data, SCORES).means.values())).all()
-    assert np.isfinite(er.profile("nDCG@3", data, SCORES, DATA.X[:, 1]).values).all()
+    assert np.isfinite(list(er.evaluate(data, SCORES, measures).means.values())).all()
+    assert np.isfinite(er.profile(data, SCORES, DATA.X[:, 1], "nDCG@3").values).all()
     with pytest.raises(er.errors.DataError, match=r"DCG@3 is infinite: the gain of grade .* overflows; use gain='linear', or nDCG"):
-        er.evaluate("DCG@3", data, SCORES)
+        er.evaluate(data, SCORES, "DCG@3")
 
 
 # ---- names that occur twice
@@ -328,7 +328,7 @@ def loops(folder):
         lambda folder: read_scores(folder / "loop", DATA),
         lambda folder: er.read_folds(folder / "loop"),
         lambda folder: er.data.read_parts([folder / "loop.txt"] * 3),
-        lambda folder: er.evaluate("nDCG", er.read_shards(folder / "loop.xr"), MODEL),
+        lambda folder: er.evaluate(er.read_shards(folder / "loop.xr"), MODEL, "nDCG"),
         lambda folder: er.read_comparison(folder / "loop"),
         lambda folder: er.write(DATA, folder / "loop.xr", force=True),
         lambda folder: MODEL.save(folder / "loop.json"),

@@ -32,7 +32,7 @@ RESULTS = {
     "optimality": "er.inspect.optimality(linear, valid)",
     "smoothness": "er.inspect.smoothness(linear, valid, samples=[])",
     "forces": "er.inspect.forces(er.losses.Lambdas(), valid, queries=3)",
-    "step function": "er.profile('nDCG@10', valid, linear.predict(valid), valid.feature('bm25'))",
+    "step function": "er.profile(valid, linear.predict(valid), valid.feature('bm25'), 'nDCG@10')",
     "comparison": "er.compare(data, [er.Ridge(), er.RankBoost(max_iter=5)], trials=1, folds=3, workers=1)",
 }
 RANKERS = {

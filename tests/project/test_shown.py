@@ -104,7 +104,7 @@ RESULTS = {
     "data": (data, 600),
     "judgments": (lambda: run_of(Judgments), 600),
     "run": (lambda: run_of(RetrievalRun), 600),
-    "evaluation": (lambda: er.evaluate(["nDCG@10", "AP"], data(), data().y), 30),
+    "evaluation": (lambda: er.evaluate(data(), data().y, ["nDCG@10", "AP"]), 30),
     "linear model": (lambda: fitted("linear").model_, 30),
     "tree model": (lambda: fitted("trees").model_, 30),
     "network": (lambda: fitted("network").model_, 30),
@@ -120,19 +120,19 @@ RESULTS = {
     "tuned": (tuned, 25),
     "fusion": (fusion, 2),
     "fusion of three": (lambda: fusion(3), 3),
-    "importance": (lambda: er.inspect.importance(fitted("trees"), data(), repeats=1), 30),
-    "optimality": (lambda: er.inspect.optimality(fitted("linear"), data()), 30),
-    "smoothness": (lambda: er.inspect.smoothness(fitted("network"), data(), samples=[10], points=5), 16),
-    "forces": (lambda: er.inspect.forces(er.losses.Lambdas(er.measures.NDCG()), data(), queries=12), 12),
-    "slopes": (lambda: er.losses.slopes(er.losses.Lambdas(), data(), data().y), 600),
+    "importance": (lambda: er.inspect.importance(data(), fitted("trees"), repeats=1), 30),
+    "optimality": (lambda: er.inspect.optimality(data(), fitted("linear")), 30),
+    "smoothness": (lambda: er.inspect.smoothness(data(), fitted("network"), samples=[10], points=5), 16),
+    "forces": (lambda: er.inspect.forces(data(), er.losses.Lambdas(er.measures.NDCG()), queries=12), 12),
+    "slopes": (lambda: er.losses.slopes(data(), data().y, er.losses.Lambdas()), 600),
     "clicks": (lambda: simulated().clicks, None),
     "off-policy evaluation": (lambda: simulated().clicks.evaluate("DCG(gain='linear')@5", data(), data().y, "1/k"), 30),
     "interleaved": (lambda: er.clicks.interleave(data(), data().X[:, 0], data().X[:, 1]), None),
     "propensities": (lambda: simulated().clicks.propensities(bootstrap=5), None),
     "pairs": (lambda: paired().preferences, None),
     "strengths": (lambda: er.pairs.bradley_terry(paired()), None),
-    "front": (lambda: er.pareto(fitted("linear"), data(), ["nDCG@10", "AP"]), None),
-    "step function": (lambda: er.profile("nDCG@10", data(), data().y, data().X[:, 0]), None),
+    "front": (lambda: er.pareto(data(), fitted("linear"), ["nDCG@10", "AP"]), None),
+    "step function": (lambda: er.profile(data(), data().y, data().X[:, 0], "nDCG@10"), None),
 }
 PICTURED = ["comparison", "comparison of sets", "comparison with failures", "forces", "fusion", "history", "history of restarts"]
 PICTURED += ["front", "importance", "optimality", "propensities", "smoothness", "step function"]
@@ -175,7 +175,7 @@ def test_what_results_are_made_of_is_short_too():
     comparison = make_comparison(queries=400)
     parts = [comparison.fits[0], comparison.datasets[0], comparison.methods[0], data().docid, fusion().sweep, fusion().comparison[0]]
     parts += [
-        er.losses.separate(er.losses.Structured(er.measures.NDCG()), data(), data().y),
+        er.losses.separate(data(), data().y, er.losses.Structured(er.measures.NDCG())),
         result("smoothness").curves[0],
         result("optimality").best,
     ]
@@ -369,7 +369,7 @@ def test_labels_of_a_picture_of_optimality_do_not_overlap():
     X = rng.normal(size=(3000, 2)) / [1, 1e5]
     far = er.RankingData.from_arrays(X, np.argsort(np.argsort(X[:, 0])) // 1000, group=[100] * 30, feature_names=["a", "b"])
     for weights in ([0.0, 1.0], [1.0, 123456.789]):
-        for axes in er.inspect.optimality(er.Model(er.models.Linear(np.array(weights), ("a", "b"))), far, measure="nDCG").plot().ravel():
+        for axes in er.inspect.optimality(far, er.Model(er.models.Linear(np.array(weights), ("a", "b"))), measure="nDCG").plot().ravel():
             axes.figure.canvas.draw()
             left, right = axes.get_xlim()
             shown = [label for label in axes.get_xticklabels() if left <= label.get_position()[0] <= right and label.get_text()]
@@ -513,7 +513,7 @@ def test_a_model_scores_and_evaluates_itself(tmp_path, trained):
     table = frame()
     data = er.RankingData.from_arrays(table[["a", "b", "c"]], table["relevance"], qid=table["query_id"])
     assert given.feature_names == ("a", "b", "c")
-    theirs = er.evaluate(["AP", "nDCG@5"], data, given.predict(data))
+    theirs = er.evaluate(data, given.predict(data), ["AP", "nDCG@5"])
     for ours in (
         given.evaluate(data, ["AP", "nDCG@5"]),
         given.evaluate(table, ["AP", "nDCG@5"]),

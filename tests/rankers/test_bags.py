@@ -133,7 +133,7 @@ def test_what_asks_for_weights_refuses_a_sum_with_words():
     for probe in (er.inspect.optimality, er.inspect.smoothness):
         with pytest.raises(er.errors.IncompatibleError, match="a sum model has no weight"):
             probe(er.Model(named), data, measure="nDCG@5")
-    assert len(er.inspect.importance(er.Model(named), data, measure="nDCG@5", repeats=2).per_feature) == 4
+    assert len(er.inspect.importance(data, er.Model(named), measure="nDCG@5", repeats=2).per_feature) == 4
 
 
 # ---- bags ----
@@ -176,7 +176,7 @@ def test_cross_fitted_models_are_those_of_the_parts(kind, bags):
         np.testing.assert_allclose(ranker.oof_[asked] - ranker.oof_[asked][0], one[asked] - one[asked][0], atol=1e-6)
     np.testing.assert_allclose(ranker.predict(data), np.mean(scores, axis=0), atol=1e-6)
     assert ranker.model_.training["value"] == ranker.score(data)
-    assert ranker.estimate_.mean == er.evaluate("nDCG@5", data, ranker.oof_)["nDCG@5"].mean == ranker.model_.training["estimate"]
+    assert ranker.estimate_.mean == er.evaluate(data, ranker.oof_, "nDCG@5")["nDCG@5"].mean == ranker.model_.training["estimate"]
     assert not hasattr(RANKERS[kind]().fit(data), "oof_")
 
 

@@ -44,7 +44,7 @@ def test_the_weights_of_two_are_the_best_of_all(seed, digits):
     weights = best_weights(bound, scores, np.full(2, 0.5))
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(1)
-    steps = er.profile("nDCG(ties='pessimistic')@3", data, scores[0], scores[1] - scores[0], low=0.0, high=1.0)
+    steps = er.profile(data, scores[0], scores[1] - scores[0], "nDCG(ties='pessimistic')@3", low=0.0, high=1.0)
     assert bound.mean(weights @ scores) >= steps.best(0.0, 1.0).value - 1e-12
 
 

@@ -53,7 +53,7 @@ def test_a_frame_with_text_and_holes_goes_all_the_way(tmp_path):
     assert np.all(np.isfinite(scores))
     for rows in (new[FEATURES], new[FEATURES[::-1]], data):
         assert np.array_equal(model.predict(rows), scores)
-    assert er.evaluate("nDCG@5", data, scores)["nDCG@5"].mean == blend.score(data)
+    assert er.evaluate(data, scores, "nDCG@5")["nDCG@5"].mean == blend.score(data)
     assert blend.model_.training["value"] == blend.score(er.RankingData.from_frame(frame))
     numbers = new.drop(columns=["color", "shop"])
     without = er.Blend("nDCG@5", members=MEMBERS, bags=3, threads=1).fit(er.RankingData.from_frame(frame.drop(columns=["color", "shop"])))

@@ -70,7 +70,7 @@ def test_a_measure_is_climbed_by_its_values(family, optimizer):
 def test_a_linear_model_climbs_a_measure_exactly_along_lines(optimizer):
     ranker = fitted(NDCG, optimizer)
     assert ranker.score(judged()) > 0.95
-    gains = [weight.gain for weight in er.inspect.optimality(ranker.model_, judged()).per_weight]
+    gains = [weight.gain for weight in er.inspect.optimality(judged(), ranker.model_).per_weight]
     assert max(gains) < 1e-6 or isinstance(optimizer, optimizers.Powell)
     with pytest.raises(er.errors.IncompatibleError, match=r"asks for at and dimension; Measured has .*; use StepSearch, SPSA or FDSA"):
         fitted(NDCG, optimizer, "network")

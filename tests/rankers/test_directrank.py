@@ -51,7 +51,7 @@ def test_it_ends_where_no_single_weight_can_be_bettered(measure):
     model = one_run(measure=measure, tolerance=0).fit(data)
     here = mean(measure, data, model.predict(data))
     for column in data.X.T:
-        assert er.profile(measure, data, model.predict(data), column).best().value <= here + 1e-9
+        assert er.profile(data, model.predict(data), column, measure).best().value <= here + 1e-9
 
 
 @pytest.mark.parametrize("more", [{"order": "random"}, {"order": "greedy"}, {"solver": "powell"}, {"point": "likelihood"}, {"restarts": 3}])

@@ -62,7 +62,7 @@ def test_validation_data_says_how_many_trees_to_keep(made):
     sums, reached = np.zeros(valid.n_documents), []
     for tree in whole.single_trees():
         sums = sums + tree.score(valid.X)
-        reached.append(er.evaluate("nDCG(ties='pessimistic')@5", valid, sums).means["nDCG(ties='pessimistic')@5"])
+        reached.append(er.evaluate(valid, sums, "nDCG(ties='pessimistic')@5").means["nDCG(ties='pessimistic')@5"])
     smooth = [np.mean(reached[max(0, number - WINDOW + 1) : number + 1]) for number in range(len(reached))]
     assert chosen.n_trees == 1 + int(np.argmax(smooth)) < whole.n_trees
     assert chosen.score(valid.X) == pytest.approx(sum(tree.score(valid.X) for tree in list(whole.single_trees())[: chosen.n_trees]))

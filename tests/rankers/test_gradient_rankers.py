@@ -143,7 +143,7 @@ def test_lambdarank_learns_by_any_measure(measure, hidden):
     settings = {"measure": measure, "hidden": hidden, "start": "random", "l2": 0.001}
     ranker = er.LambdaRank(max_iter=40, **settings).fit(judged())
     assert ranker.score(judged()) > er.LambdaRank(learning_rate=1e-9, max_iter=1, **settings).fit(judged()).score(judged())
-    assert er.evaluate("nDCG@5", judged(seed=2), ranker.predict(judged(seed=2))).means["nDCG@5"] > 0.8
+    assert er.evaluate(judged(seed=2), ranker.predict(judged(seed=2)), "nDCG@5").means["nDCG@5"] > 0.8
 
 
 @pytest.mark.parametrize("lambdas", ["logistic", "step", "spring", "sampled", "finite-difference"])
@@ -222,7 +222,7 @@ def test_polish_never_lowers_what_it_is_judged_by(hidden):
 def test_a_polished_linear_model_cannot_be_raised_by_one_weight():
     data = judged(bend=0.3)
     ranker = er.LambdaRank("nDCG@5", polish="directrank", polish_iter=100, max_iter=5).fit(data)
-    assert max(weight.gain for weight in er.inspect.optimality(ranker.model_, data).per_weight) < 1e-6
+    assert max(weight.gain for weight in er.inspect.optimality(data, ranker.model_).per_weight) < 1e-6
 
 
 @EVERY
@@ -308,7 +308,7 @@ def test_train_a_network_from_files(tmp_path):
     assert run.exit_code == 0, run.output
     said, held_out = json.loads(run.stdout), er.read(valid)
     assert said["ranker"] == "lambdarank"
-    assert said["validation"] == er.evaluate("nDCG@10", held_out, er.load(out).predict(held_out)).means["nDCG@10"]
+    assert said["validation"] == er.evaluate(held_out, er.load(out).predict(held_out), "nDCG@10").means["nDCG@10"]
     scores = CliRunner().invoke(app, ["predict", out, valid])
     assert len(scores.stdout.split()) == held_out.n_documents
 

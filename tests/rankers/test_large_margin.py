@@ -71,7 +71,7 @@ def test_the_dual_never_passes_the_primal_and_the_slack_bounds_the_loss(seed, so
     duals = [progress.duality.dual for progress in ranker.history_]
     primals = [progress.duality.primal for progress in ranker.history_]
     assert max(duals) <= min(primals) + 1e-12
-    best = er.evaluate("nDCG@3", data, data.y).means["nDCG@3"]
+    best = er.evaluate(data, data.y, "nDCG@3").means["nDCG@3"]
     assert primals[-1] >= best - ranker.score(data) - 1e-12
 
 
@@ -354,7 +354,7 @@ def test_a_convex_bound_that_collapses_is_told_with_its_remedy():
         ramp = er.StructuredRank("nDCG@5", bound="ramp").fit(data)
         chosen = er.StructuredRank("nDCG@5", bound="auto").fit(data)
     on_others = {
-        ranker: er.evaluate(SEVERE, long_lists(seed=1), ranker.predict(long_lists(seed=1))).means[SEVERE] for ranker in (convex, ramp)
+        ranker: er.evaluate(long_lists(seed=1), ranker.predict(long_lists(seed=1)), SEVERE).means[SEVERE] for ranker in (convex, ramp)
     }
     assert on_others[ramp] > on_others[convex]
     assert chosen.model_.training["chosen"]["bound"] == "ramp"

@@ -339,10 +339,10 @@ def test_evaluation_profiles_and_fusion_read_columns_beside_the_grades(prices, t
     data, shards = prices
     model = er.Ridge().fit(data).model_
     for name in ("revenue@10", "nDCG@10 subject to revenue@10 >= 0.31", "nDCG(column='margin')@5"):
-        ours, theirs = er.evaluate(name, shards, model, backend=Shuffled()), er.evaluate(name, data, model.predict(data))
+        ours, theirs = er.evaluate(shards, model, name, backend=Shuffled()), er.evaluate(data, model.predict(data), name)
         assert ours.means == theirs.means
         np.testing.assert_array_equal(ours.per_query, theirs.per_query)
-    ours, theirs = er.profile("revenue@5", shards, model, "x1", backend=Shuffled()), er.profile("revenue@5", data, model, "x1")
+    ours, theirs = er.profile(shards, model, "x1", "revenue@5", backend=Shuffled()), er.profile(data, model, "x1", "revenue@5")
     np.testing.assert_array_equal(ours.breakpoints, theirs.breakpoints)
     np.testing.assert_array_equal(ours.values, theirs.values)
     few = query_range(data, 0, 300)
@@ -412,8 +412,8 @@ def test_pairs_are_evaluated_written_and_told(pairs, tmp_path):
     data, shards = pairs
     model = er.RankNet(max_iter=1).fit(data).model_
     ours, theirs = (
-        er.evaluate("PairwiseCorrect", shards, model, backend=Shuffled()),
-        er.evaluate("PairwiseCorrect", data, model.predict(data)),
+        er.evaluate(shards, model, "PairwiseCorrect", backend=Shuffled()),
+        er.evaluate(data, model.predict(data), "PairwiseCorrect"),
     )
     np.testing.assert_array_equal(ours.per_query, theirs.per_query)
     write_shards(data, tmp_path, 5)

@@ -61,7 +61,7 @@ def judged(**shape):
 
 
 def mean(measure, data, scores):
-    return er.evaluate(measure, data, scores).means[measure]
+    return er.evaluate(data, scores, measure).means[measure]
 
 
 @EVERY_RANKER
@@ -343,7 +343,7 @@ def test_the_objective_is_the_evaluation(measure, seed, at_once, weighted):
     data = er.RankingData.from_arrays(X, y, group=[4, 3, 5], query_weight=weight)
     thetas = np.tile(rng.integers(-2, 3, 5).astype(float), (6, 1))
     thetas[:, 1] = rng.integers(-2, 3, 6)
-    theirs = [er.evaluate(measure, data, X @ theta).means[str(measure)] for theta in thetas]
+    theirs = [er.evaluate(data, X @ theta, measure).means[str(measure)] for theta in thetas]
     problem = LinearValue(measure.over(data))
     if not np.all(np.isfinite(theirs)):
         with pytest.raises(er.errors.DataError, match="no query counts"):

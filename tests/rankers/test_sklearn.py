@@ -168,7 +168,7 @@ def test_score_by_hand_raises_as_it_is_and_takes_another_measure():
     ranker, data = er.Ridge().fit(judged()), judged()
     with pytest.raises(er.errors.DataError, match=REMEDY):
         ranker.score(X, Y)
-    assert ranker.score(data, measure="AP") == er.evaluate("AP", data, ranker.predict(data)).means["AP"] != ranker.score(data)
+    assert ranker.score(data, measure="AP") == er.evaluate(data, ranker.predict(data), "AP").means["AP"] != ranker.score(data)
     weights = np.arange(1.0, 13)
     weighted = er.RankingData.from_arrays(X, Y, qid=QID, query_weight=weights)
     assert ranker.score(X, Y, qid=QID, query_weight=weights) == ranker.score(weighted) != ranker.score(data)

@@ -153,7 +153,7 @@ def test_any_objective_of_scores_and_any_measure():
 
 def test_a_module_of_ones_own(tmp_path):
     data, valid = judged(), judged(1)
-    made = er.TorchRanker(partial(Two, units=12), max_iter=20, learning_rate=0.02).fit(data, valid=valid)
+    made = er.TorchRanker(module=partial(Two, units=12), max_iter=20, learning_rate=0.02).fit(data, valid=valid)
     assert made.score(valid) > er.Ridge().fit(data).score(valid)
     made.save(tmp_path / "m.json")
     with pytest.raises(er.errors.IncompatibleError, match=r"test_torch_ranker:Two, and code that a file names is never run;.* module=Two"):
@@ -207,7 +207,9 @@ def test_a_learning_rate_that_diverges_is_told_and_the_best_is_kept():
 
 def test_in_a_comparison_a_blend_and_a_bag(tmp_path):
     data = judged(queries=12)
-    found = er.compare(data, [er.TorchRanker(**QUICK | {"max_iter": 1}), er.TorchRanker(Two, max_iter=1)], folds=3, workers=1, threads=1)
+    found = er.compare(
+        data, [er.TorchRanker(**QUICK | {"max_iter": 1}), er.TorchRanker(module=Two, max_iter=1)], folds=3, workers=1, threads=1
+    )
     assert found.complete
     assert "failed" not in str(found)
     blend = er.Blend(members=["ridge", er.TorchRanker(**QUICK | {"max_iter": 1})], bags=3).fit(data)
@@ -310,8 +312,8 @@ def test_onnx_runtime_scores_a_module_as_pytorch_does(module):
     X = data.X.copy()
     X[3, 1] = np.nan
     holes = er.RankingData.from_arrays(X, data.y, group=data.sizes)
-    own = er.TorchRanker(module, max_iter=2, missing="mean").fit(holes)
-    blend = er.Blend(members=["mart(trees=3)", er.TorchRanker(module, max_iter=2)], bags=3, missing="mean").fit(data)
+    own = er.TorchRanker(module=module, max_iter=2, missing="mean").fit(holes)
+    blend = er.Blend(members=["mart(trees=3)", er.TorchRanker(module=module, max_iter=2)], bags=3, missing="mean").fit(data)
     for ranker, numbers in ((own, "double"), (own, "float"), (blend, "double")):
         written = er.export(ranker, "onnx", numbers=numbers)
         session = runtime.InferenceSession(written.content, providers=["CPUExecutionProvider"])
@@ -325,7 +327,7 @@ def test_onnx_runtime_scores_a_module_as_pytorch_does(module):
 
 def test_what_onnx_cannot_express_is_named():
     pytest.importorskip("onnx", reason="ONNX is not installed")
-    ranker = er.TorchRanker(Unknown, max_iter=1).fit(judged())
+    ranker = er.TorchRanker(module=Unknown, max_iter=1).fit(judged())
     with pytest.raises(er.errors.IncompatibleError, match=r"cannot write .*:Unknown as ONNX: .*i0"):
         er.export(ranker, "onnx")
     with pytest.raises(er.errors.IncompatibleError, match="solr cannot express deep networks"):
@@ -352,7 +354,7 @@ def gated(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     from my_nets import Outer
 
-    er.TorchRanker(Outer.Gated, max_iter=1).fit(judged()).save("m.json")
+    er.TorchRanker(module=Outer.Gated, max_iter=1).fit(judged()).save("m.json")
     er.write(judged(), "data.xr")
     yield tmp_path
     del sys.modules["my_nets"]
@@ -420,8 +422,8 @@ def test_a_start_of_another_form_is_named():
 
 def test_a_module_is_tuned_and_in_a_blend(tmp_path):
     data = judged(queries=12)
-    own = er.TorchRanker(Two, max_iter=1)
-    tuned = er.tune(own, data, trials=2, folds=2, workers=1, threads=1)
+    own = er.TorchRanker(module=Two, max_iter=1)
+    tuned = er.tune(data, own, trials=2, folds=2, workers=1, threads=1)
     assert len(tuned.trials) == 2
     assert tuned.ranker.module is Two
     blend = er.Blend(members=["ridge", own], bags=3).fit(data)

@@ -143,7 +143,7 @@ def test_squared_error_within_queries_leaves_a_constant_a_query_free(seed):
     data, rng = judged(seed=seed), np.random.default_rng(seed)
     s, query = rng.standard_normal(data.n_documents), np.repeat(np.arange(data.n_queries), data.sizes)
     moved = s + rng.standard_normal(data.n_queries)[query]
-    plain, free, freed = (er.losses.slopes(SquaredError(within), data, at) for within, at in ((False, s), (True, s), (True, moved)))
+    plain, free, freed = (er.losses.slopes(data, at, SquaredError(within)) for within, at in ((False, s), (True, s), (True, moved)))
     left = data.y - data.y.mean() - s
     np.testing.assert_allclose(plain.slope, left, atol=1e-12)
     np.testing.assert_allclose(free.slope, left - (np.bincount(query, left) / np.bincount(query))[query], atol=1e-12)
@@ -341,7 +341,7 @@ def test_a_force_is_multiplied_by_the_weight_of_its_document():
     ranker = KINDS["LambdaMART"](trees=1, learning_rate=1.0, leaves=3, near=0.0)
     tree = ranker.fit(X, y, qid=qid, sample_weight=weight).model_.scorer
     as_trained = training_data(er.RankingData.from_arrays(X, y, qid=qid, sample_weight=weight), None, "keep", 1).data
-    forces = er.losses.slopes(er.losses.Lambdas(er.measures.NDCG()), as_trained, np.zeros(len(y)))
+    forces = er.losses.slopes(as_trained, np.zeros(len(y)), er.losses.Lambdas(er.measures.NDCG()))
     leaf = booster_of(tree).predict(X, pred_leaf=True).ravel()
     for number in np.unique(leaf):
         held = (leaf == number) & (weight > 0)

@@ -25,6 +25,6 @@ def profile(measure, data, scores, direction):
     inside = np.concatenate([points[:1] - 1, (points[:-1] + points[1:]) / 2, points[-1:] + 1])
 
     def value(alpha):
-        return evaluate([measure], data, scores + alpha * direction).means[str(measure)]
+        return evaluate(data, scores + alpha * direction, [measure]).means[str(measure)]
 
     return StepFunction(points, np.array([value(a) for a in inside]), np.array([value(a) for a in points]))

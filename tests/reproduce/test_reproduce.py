@@ -307,7 +307,7 @@ def test_what_duels_show_is_what_rankers_score():
     ):
         best = max((kind(rate).fit(fold.train, valid=fold.valid) for rate in (1e-3, 1e-2)), key=lambda ranker: ranker.score(fold.valid))
         shown = [row[column] for row in finding("lambdarank-ranknet").tables[0].rows]
-        theirs = er.evaluate(measures, fold.test, best.predict(fold.test)).means.values()
+        theirs = er.evaluate(fold.test, best.predict(fold.test), measures).means.values()
         assert shown == pytest.approx(list(theirs))
 
 

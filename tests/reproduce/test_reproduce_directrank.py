@@ -152,7 +152,7 @@ def test_a_cut_measure_is_trained_on_and_the_whole_one_shown():
         rows = {row[0]: row[1:4] for row in table.rows}
         for method, trained_on in ((OURS, measure), (f"{OURS}@10", f"{measure}@10")):
             ranker = er.DirectRank(trained_on, bags=0, start="random", seed=3).fit(fold.train, valid=fold.valid)
-            scores = [er.evaluate(measure, part, ranker.predict(part)).means[measure] for part in (fold.train, fold.valid, fold.test)]
+            scores = [er.evaluate(part, ranker.predict(part), measure).means[measure] for part in (fold.train, fold.valid, fold.test)]
             assert rows[method] == pytest.approx(scores)
 
 
@@ -165,13 +165,13 @@ def test_letor_is_judged_as_letor_has_it(tmp_path):
     winning, tested, training = ({row[0] if table == 0 else row[1]: row for row in found.tables[table].rows} for table in range(3))
     svm = [er.RankSVM(er.parse_measure("nDCG@5", "letor"), loss="hinge").fit(train, valid=valid) for train, valid, _ in folds]
     means = [
-        np.mean([er.evaluate(f"nDCG@{k}", parts[2], ranker.predict(parts[2]), preset="letor").per_query.mean()
+        np.mean([er.evaluate(parts[2], ranker.predict(parts[2]), f"nDCG@{k}", preset="letor").per_query.mean()
                  for ranker, parts in zip(svm, folds, strict=True)])
         for k in SHOWN
     ]  # fmt: skip
     assert tested["RankSVM"][2:] == pytest.approx(means)
     train = [
-        er.evaluate("nDCG@5", parts[0], ranker.predict(parts[0]), preset="letor").per_query.mean()
+        er.evaluate(parts[0], ranker.predict(parts[0]), "nDCG@5", preset="letor").per_query.mean()
         for ranker, parts in zip(svm, folds, strict=True)
     ]
     assert training["RankSVM"][2] == pytest.approx(np.mean(train))
@@ -187,11 +187,11 @@ def test_of_several_starts_map_chooses(tmp_path):
     ndcg, ap = (er.parse_measure(name, "letor") for name in ("nDCG@5", "AP"))
     settings = {"bags": 0, "start": "random", "point": "likelihood"}
     starts = [er.DirectRank(ndcg, seed=seed, **settings).fit(train, valid=valid) for seed in range(4, 8)]
-    value = {measure: [er.evaluate(measure, valid, ranker.predict(valid)).per_query.mean() for ranker in starts] for measure in (ndcg, ap)}
+    value = {measure: [er.evaluate(valid, ranker.predict(valid), measure).per_query.mean() for ranker in starts] for measure in (ndcg, ap)}
     assert np.argmax(value[ap]) != np.argmax(value[ndcg])
     best = starts[int(np.argmax(value[ap]))]
     shown = {row[1]: row[2:] for row in found.tables[1].rows}[OURS]
-    theirs = [er.evaluate(f"nDCG@{k}", test, best.predict(test), preset="letor").per_query.mean() for k in SHOWN]
+    theirs = [er.evaluate(test, best.predict(test), f"nDCG@{k}", preset="letor").per_query.mean() for k in SHOWN]
     assert shown == pytest.approx(theirs)
 
 

@@ -106,7 +106,7 @@ def test_what_ctrl_c_ends_warns():
     with pytest.warns(er.errors.InterruptedWarning, match="training was interrupted; the best model so far is kept"):
         er.LambdaMART(trees=30, bags=0).fit(data, progress=lambda progress: interrupt(progress) if progress.step == 3 else None)
     with pytest.warns(er.errors.InterruptedWarning, match=r"tuning was interrupted; the best of \d+ trials is taken"):
-        found = er.tune("ridge", data_of(12), valid=data, trials=200, progress=lambda each: interrupt(each) if each.done else None)
+        found = er.tune(data_of(12), "ridge", valid=data, trials=200, progress=lambda each: interrupt(each) if each.done else None)
     assert not found.complete
     with pytest.warns(er.errors.InterruptedWarning, match="the comparison was interrupted; it holds what was finished"):
         compared = er.compare(

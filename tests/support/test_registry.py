@@ -85,7 +85,7 @@ def test_each_kind_is_found_by_its_name_like_ours(install):
         er.parse_measure("FarRPB")
     ours, theirs = er.parse_measure("RBP(p=0.5)"), er.parse_measure("farrbp(p=0.5)")
     assert er.parse_measure("FarAway") == theirs
-    assert [*er.evaluate(ours, data, [1.0, 2, 3, 4]).means.values()] == [*er.evaluate(theirs, data, [1.0, 2, 3, 4]).means.values()]
+    assert [*er.evaluate(data, [1.0, 2, 3, 4], ours).means.values()] == [*er.evaluate(data, [1.0, 2, 3, 4], theirs).means.values()]
     er.write(data, path / "data.far")
     assert type(FORMATS["far"]()).__name__ == "FarText"
     assert np.array_equal(er.read(path / "data.far").y, data.y)

@@ -67,15 +67,15 @@ def test_query_ids(named):
 
 def test_features_and_their_pictures(named, tmp_path):
     data, model = named
-    rows_with(called("probe", "optimality", model, data, "-m", "nDCG", "--top", 99), NAMES)
-    rows_with(called("probe", "importance", model, data, "-m", "nDCG", "--top", 99, "--repeats", 1), NAMES)
+    rows_with(called("inspect", "optimality", model, data, "-m", "nDCG", "--top", 99), NAMES)
+    rows_with(called("inspect", "importance", model, data, "-m", "nDCG", "--top", 99, "--repeats", 1), NAMES)
     few = ("$x_1", "_\\frac$", "$\\bad{$", "x" * 10_000, "\x1b[2J\n", "שלום")
     made = er.read(data)
     er.write(er.RankingData.from_arrays(made.X[:, :6], made.y, group=[len(made.y)], feature_names=few), tmp_path / "few.xr")
     er.Model(er.models.Linear(np.arange(1.0, 7.0), few)).save(tmp_path / "few.json")
     for command in ("optimality", "importance", "smoothness"):
         picture = tmp_path / f"{command}.svg"
-        called("probe", command, tmp_path / "few.json", tmp_path / "few.xr", "-m", "nDCG", "--plot", picture)
+        called("inspect", command, tmp_path / "few.json", tmp_path / "few.xr", "-m", "nDCG", "--plot", picture)
         assert picture.stat().st_size > 1000
 
 

@@ -73,7 +73,7 @@ def lists(queries: int, seed: int):
 def measured(model, rows, measure):
     lengths = [len(row["docs"]) for row in rows]
     scores = model.predict([(row["query"], document) for row in rows for document in row["docs"]], convert_to_tensor=True)
-    return xt.evaluate(measure, scores, torch.tensor([g for row in rows for g in row["labels"]]), lengths=lengths)[measure]
+    return xt.evaluate(scores, torch.tensor([g for row in rows for g in row["labels"]]), measure, lengths=lengths)[measure]
 
 
 def batch(rows):
@@ -122,7 +122,7 @@ def test_the_loss_is_that_of_the_scores(model):
     data = er.RankingData.from_arrays(None, torch.cat(labels).numpy(), group=[len(row["docs"]) for row in rows])
     for size in (None, 3, 0, -1):
         value = xt.CrossEncoderLoss(model, er.losses.Lambdas(er.measures.AP()), mini_batch_size=size)(inputs, labels)
-        assert value.item() == pytest.approx(-er.evaluate("AP", data, scores.numpy())["AP"].mean, abs=1e-6)
+        assert value.item() == pytest.approx(-er.evaluate(data, scores.numpy(), "AP")["AP"].mean, abs=1e-6)
 
 
 class OfVersion5(torch.nn.Module):

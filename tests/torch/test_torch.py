@@ -52,7 +52,7 @@ def test_the_loss_is_minus_the_objective_and_its_gradient_minus_the_slope(object
         loss = xt.RankingLoss(objective, reduction="sum").eval()
         value = loss(scores, grades, lengths=data.sizes)
         value.backward()
-        ours = er.losses.slopes(objective, data, scores.detach().numpy())
+        ours = er.losses.slopes(data, scores.detach().numpy(), objective)
         assert value.item() == pytest.approx(-ours.values.sum(), abs=1e-12)
         assert np.array_equal(scores.grad.numpy(), -ours.slope)
 
@@ -112,7 +112,7 @@ def test_half_precision_is_cast_up_inside(dtype):
     data, scores, grades = tensors(2, dtype)
     loss = xt.RankingLoss(er.losses.Lambdas(er.measures.NDCG(k=10)))
     loss(scores, grades, lengths=data.sizes).backward()
-    ours = er.losses.slopes(er.losses.Lambdas(er.measures.NDCG(k=10)), data, scores.detach().double().numpy()).slope / data.n_queries
+    ours = er.losses.slopes(data, scores.detach().double().numpy(), er.losses.Lambdas(er.measures.NDCG(k=10))).slope / data.n_queries
     assert scores.grad.dtype == dtype
     assert torch.allclose(scores.grad.double(), -torch.tensor(ours), atol=2e-2 if dtype != torch.float32 else 1e-7)
 
@@ -177,8 +177,8 @@ def test_a_network_learns_the_measure():
     with torch.no_grad():
         scores = model(X).view(-1)
     assert (
-        xt.evaluate("nDCG@10", scores, grades, lengths=data.sizes)["nDCG@10"]
-        == er.evaluate("nDCG@10", data, scores.numpy())["nDCG@10"].mean
+        xt.evaluate(scores, grades, "nDCG@10", lengths=data.sizes)["nDCG@10"]
+        == er.evaluate(data, scores.numpy(), "nDCG@10")["nDCG@10"].mean
     )
 
 
@@ -195,7 +195,7 @@ def test_measures_over_batches_are_those_of_all_at_once():
     for first, last in ((0, 5), (5, data.n_queries)):
         some = slice(data.indptr[first], data.indptr[last])
         metrics.update(scores[some], grades[some], lengths=data.sizes[first:last])
-    ours = {name: result.mean for name, result in er.evaluate(names, data, scores.detach().numpy()).items()}
+    ours = {name: result.mean for name, result in er.evaluate(data, scores.detach().numpy(), names).items()}
     assert metrics.compute() == ours
     metrics.reset()
     with pytest.raises(er.errors.DataError, match="update with a batch first"):
@@ -267,8 +267,8 @@ def test_grades_that_were_changed_unnoticed_are_read_anew(kind):
     before, changed = results(grades), refill()
     after = results(changed)
     data = er.RankingData.from_arrays(None, changed.numpy(), group=[len(changed)])
-    slope = er.losses.slopes(er.losses.Lambdas(er.measures.NDCG()), data, scores.detach().numpy())
-    assert after == (-slope.values[0], (-slope.slope).tolist(), er.evaluate("nDCG", data, scores.detach().numpy()).means["nDCG"])
+    slope = er.losses.slopes(data, scores.detach().numpy(), er.losses.Lambdas(er.measures.NDCG()))
+    assert after == (-slope.values[0], (-slope.slope).tolist(), er.evaluate(data, scores.detach().numpy(), "nDCG").means["nDCG"])
     assert after != before
 
 
@@ -318,7 +318,7 @@ def test_measures_need_some_weight_over_all_batches():
     with pytest.raises(er.errors.DataError, match="query_weight is zero everywhere; at least one must be positive"):
         metrics.compute()
     metrics.update(scores, grades, lengths=[2], query_weight=torch.ones(1))
-    assert metrics.compute() == xt.evaluate("nDCG", scores, grades, lengths=[2])
+    assert metrics.compute() == xt.evaluate(scores, grades, "nDCG", lengths=[2])
 
 
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU that PyTorch can use")
@@ -392,7 +392,7 @@ def test_measures_on_the_gpu_are_those_of_the_processor():
     metrics = xt.Metrics(names)
     for _ in range(2):  # the second time the grades are known
         metrics.update(scores.detach().cuda(), grades.cuda(), lengths=data.sizes)
-    ours = {name: result.mean for name, result in er.evaluate(names, data, scores.detach().numpy()).items()}
+    ours = {name: result.mean for name, result in er.evaluate(data, scores.detach().numpy(), names).items()}
     assert metrics.compute() == pytest.approx(ours, abs=1e-12)
 
 
@@ -401,7 +401,7 @@ def test_a_network_trains_on_the_gpu():
     data = learnable()
     settings = {"measure": "nDCG@5", "hidden": (8,), "max_iter": 40, "learning_rate": 0.02, "batch_size": 10, "bags": 0, "device": "cuda"}
     ranker = er.TorchRanker(**settings).fit(data)
-    assert ranker.score(data) > er.evaluate("nDCG@5", data, np.zeros(data.n_documents)).means["nDCG@5"] + 0.1
+    assert ranker.score(data) > er.evaluate(data, np.zeros(data.n_documents), "nDCG@5").means["nDCG@5"] + 0.1
     np.testing.assert_allclose(er.TorchRanker(**settings).fit(data).predict(data), ranker.predict(data), rtol=1e-3, atol=1e-3)
 
 

@@ -2,9 +2,9 @@
 
 NumPy passes products of matrices to BLAS, and functions such as ``exp`` to vector or C libraries, which add up and round differently from
 one processor to the next. What decides a model, a fold, a weight or a printed statistic uses these functions of the native core instead:
-sums are added up in a fixed order, without fused multiply-add (`src/native/support/linear_algebra.hpp`, `elementary.hpp`). NumPy's own sums,
-products by element and square roots are safe, and so are ``rng.random``, ``rng.integers`` and ``rng.permutation``. For a single number,
-``x**2`` calls the C library, and Python's ``sum`` depends on its version: ``x * x`` and ``math.fsum`` do not.
+sums are added up in a fixed order, without fused multiply-add (`src/native/support/linear_algebra.hpp`, `elementary.hpp`). NumPy's own
+sums, products by element and square roots are safe, and so are ``rng.random``, ``rng.integers`` and ``rng.permutation``. For a single
+number, ``x**2`` calls the C library, and Python's ``sum`` depends on its version: ``x * x`` and ``math.fsum`` do not.
 """
 
 from collections.abc import Callable

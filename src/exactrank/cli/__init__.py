@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from exactrank.cli import card, clicks, compare, data, evaluate, export, fuse, listing, pareto, probe, reproduce, serve, train, tune
+from exactrank.cli import card, clicks, compare, data, evaluate, export, fuse, inspect, listing, pareto, reproduce, serve, train, tune
 from exactrank.cli.guard import app, guarded
 from exactrank.cli.help import Command, Group
 
@@ -26,17 +26,17 @@ COMMANDS: Mapping[str, Sequence[Callable[..., None]]] = {
     "Deployment": (card.card, export.export, serve.serve),
     "Reference": (listing.methods, listing.measures, reproduce.reproduce),
 }
-PROBES: tuple[Callable[..., None], ...] = (probe.optimality, probe.forces, probe.importance, probe.smoothness)
+INSPECTIONS: tuple[Callable[..., None], ...] = (inspect.optimality, inspect.forces, inspect.importance, inspect.smoothness)
 
-_rankers, _probes = typer.Typer(cls=train.Rankers, no_args_is_help=True), typer.Typer(cls=Group, no_args_is_help=True)
+_rankers, _inspections = typer.Typer(cls=train.Rankers, no_args_is_help=True), typer.Typer(cls=Group, no_args_is_help=True)
 for _panel, _functions in COMMANDS.items():
     for _function in _functions:
         app.command(cls=Command, rich_help_panel=_panel)(guarded(_function))
-for _function in PROBES:
-    _probes.command(cls=Command)(guarded(_function))
+for _function in INSPECTIONS:
+    _inspections.command(cls=Command)(guarded(_function))
 app.command("fuse apply", cls=Command, rich_help_panel="Hybrid search")(guarded(fuse.apply))
 app.add_typer(_rankers, name="train", rich_help_panel="Models", help="Train a ranker on the measure you report.")
-app.add_typer(_probes, name="probe", rich_help_panel="Models", help="Look closely at a model or a lambda function.")
+app.add_typer(_inspections, name="inspect", rich_help_panel="Models", help="Look closely at a model or a lambda function.")
 
 
 @app.callback(invoke_without_command=True)

@@ -203,7 +203,7 @@ def _show_evaluation(
     from exactrank.measures.evaluate import evaluate as evaluated
 
     rows, values = read_scores(ranking, cast("RankingData", data)) if isinstance(ranking, Path) else (data, ranking)
-    result = evaluated(measures, rows, values, **settings)
+    result = evaluated(rows, values, measures, **settings)
     unjudged = 0 if rows is data else rows.n_documents - data.n_documents  # type: ignore[union-attr]
     if not as_json:
         _print_evaluation(result, per_query, unjudged)

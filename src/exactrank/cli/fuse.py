@@ -22,7 +22,7 @@ from exactrank.cli.common import (
     say,
     write,
 )
-from exactrank.cli.probe import picture
+from exactrank.cli.inspect import picture
 
 if TYPE_CHECKING:
     from exactrank.cli.terminal import PlainTable

@@ -8,7 +8,7 @@ import typer
 
 from exactrank.cli.common import Force, Json, Reading, Seed, Threads, load_model, measure_option, optional_file, print_json, read
 from exactrank.cli.fuse import Runs, judged_runs
-from exactrank.cli.probe import picture
+from exactrank.cli.inspect import picture
 
 if TYPE_CHECKING:
     from exactrank.fusion.front import ParetoFront
@@ -50,7 +50,7 @@ def pareto(
             features = tuple(system) if system else reading.columns.features
             judged = read(data, replace(reading, columns=replace(reading.columns, features=features)))
         front = traded(
-            list(judged.feature_names) if run else system or load_model(Path(str(model)), judged.n_features), judged, measure,
+            judged, list(judged.feature_names) if run else system or load_model(Path(str(model)), judged.n_features), measure,
             normalize=normalize, absent=absent, nonnegative=not allow_negative, points=points, seed=seed, threads=threads,
         )  # fmt: skip
         if draw is not None:

@@ -60,7 +60,7 @@ def tune(
     with backend_at(dask, None) as backend, whole_file(out, force=force) as file:
         train, held_out = read(data, reading), None if valid is None else read(valid, reading)
         found = tuned(
-            method, train, measure, valid=held_out, folds=folds, trials=trials, seconds=seconds, seed=seed, workers=workers,
+            train, method, measure, valid=held_out, folds=folds, trials=trials, seconds=seconds, seed=seed, workers=workers,
             threads=threads, backend=cast("DaskBackend | None", backend),
             scratch=None if backend is None else out.resolve().parent, progress=not as_json,
         )  # fmt: skip

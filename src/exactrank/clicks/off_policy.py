@@ -114,7 +114,7 @@ def evaluate(
     unseen = _unseen(measures, judged, pair, ranked, settings)
     if estimator == "snips":
         estimated_data, ranked = _with_clicks(estimated_data, ranked)
-    evaluation = evaluate_grades(measures, estimated_data, ranked, seed=seed, **settings)
+    evaluation = evaluate_grades(estimated_data, ranked, measures, seed=seed, **settings)
     about = (click_sums.clicks, click_sums.effective_sample_size, click_sums.clipped, unseen)
     return OffPolicyEvaluation(evaluation.measures, evaluation.per_query, evaluation.qid, evaluation.weight, seed, estimator, *about)
 
@@ -221,7 +221,7 @@ def _with_clicks(data: RankingData, scores: PerDocument) -> tuple[RankingData, P
 def _unseen(measures: Any, data: RankingData, pair: Rows, scores: PerDocument, settings: dict[str, Any]) -> dict[str, float]:
     """Return, by measure, the share of documents never shown in the value when all grades are 1."""
     unseen_value, full_value = (
-        evaluate_grades(measures, replace(data, y=sealed(np.asarray(y, np.float64))), scores, **settings).means
+        evaluate_grades(replace(data, y=sealed(np.asarray(y, np.float64))), scores, measures, **settings).means
         for y in (pair < 0, np.ones(len(pair)))
     )
     return {name: unseen_value[name] / full_value[name] if full_value[name] else 0.0 for name in full_value}

@@ -106,7 +106,7 @@ def _trial(job: Job, task: ContenderTask, fitted: Fitted, seconds: float) -> Tri
     if scores is None:
         raise IncompatibleError(f"{job.contender.name} gives no scores for validation documents, so it cannot be tuned")
     selecting = worst_tie_order(measure)
-    value = evaluate(selecting, valid, scores, threads=job.threads).means[str(selecting)]
+    value = evaluate(valid, scores, selecting, threads=job.threads).means[str(selecting)]
     if value != value:
         raise DataError(f"{measure} has no value on the validation part: it skips every query there; give others, or empty=0")
     return Trial(job.settings, value, seconds)
@@ -162,7 +162,7 @@ def _measured(measures: Mapping[str, Measure], data: RankingData, scores: PerDoc
     """By the names that were given; two of them may name the same measure. Nothing where there are no scores."""
     if scores is None:
         return {}
-    found = evaluate(list(measures.values()), data, scores, threads=threads)
+    found = evaluate(data, scores, list(measures.values()), threads=threads)
     return {name: found[str(measure)] for name, measure in measures.items()}
 
 
@@ -180,7 +180,7 @@ def _slice(job: Job, data: RankingData, scores: PerDocument | None, weights: Fea
         return None
     measure = next(iter(job.measures.values()))
     try:
-        steps = profile(measure, data, scores, direction, low=-far, high=far, threads=job.threads)
+        steps = profile(data, scores, direction, measure, low=-far, high=far, threads=job.threads)
     except IncompatibleError:  # some measures offer no exact steps for the way they break ties
         return None
     drawn = outline(steps.breakpoints, steps.values, np.linspace(-far, far, COLUMNS + 1))

@@ -66,7 +66,7 @@ def compare_runs(
     fits = []
     for name, ranking in rankings.items():
         rows, scores = _scored(data, ranking)
-        found = evaluate(list(asked.values()), rows, scores, complete=counts_all(preset, complete), threads=threads)
+        found = evaluate(rows, scores, list(asked.values()), complete=counts_all(preset, complete), threads=threads)
         values = {each: tuple(found[str(measure)].values.tolist()) for each, measure in asked.items()}
         settings = {"path": str(ranking)} if isinstance(ranking, str | os.PathLike) else {}
         fits.append(Fit(dataset, WHOLE, name, settings | {"unjudged": rows.n_documents - data.n_documents}, test=values))

@@ -65,8 +65,8 @@ class Tuned(Shown):
 
 
 def tune(
-    method: str | Ranker,
     data: RankingData,
+    method: str | Ranker,
     measure: str | Measure = "nDCG@10",
     *,
     valid: RankingData | None = None,

@@ -48,10 +48,10 @@ MOST_POINTS = 10_000  #: levels to search at, each by itself
 
 
 def tradeoff(
-    measures: Sequence[str | Measure],
     data: RankingData,
     scores: npt.ArrayLike,
     direction: npt.ArrayLike,
+    measures: Sequence[str | Measure],
     *,
     low: float = -math.inf,
     high: float = math.inf,
@@ -66,15 +66,15 @@ def tradeoff(
     """
     check_data(data)
     named = two_measures(measures)
-    steps = [profile(each, data, scores, direction, low=low, high=high, threads=threads) for each in named.values()]
+    steps = [profile(data, scores, direction, each, low=low, high=high, threads=threads) for each in named.values()]
     found = _Archive(1)
     found.add(WeightLine(steps[0], steps[1], low, high, lambda interval: np.array([interval.middle()])))
     return ParetoFront(named, ("alpha",), found.values, found.weights, complete=True)
 
 
 def pareto(
-    model: Any,
     data: RankingData,
+    model: Any,
     measures: Sequence[str | Measure],
     *,
     normalize: str = "min-max",

@@ -168,7 +168,7 @@ class FusionProblem:
     def sweep(self, start: Weights, end: Weights, query_weight: PerQuery) -> Sweep:
         """The measure on the segment from ``start`` to ``end``, (2)."""
         ray = self.ray(start, end)
-        steps = profile(self.measure, self.data, *ray, low=0.0, high=1.0, weight=query_weight, threads=self.threads)
+        steps = profile(self.data, *ray, self.measure, low=0.0, high=1.0, weight=query_weight, threads=self.threads)
         others = [(other.sweep(start, end, query_weight).steps, each) for other, each in self.limits]
         return Sweep(start, end, constrained(steps, others) if others else steps)
 

@@ -193,8 +193,8 @@ class Forces(Shown, Pictured):
 
 
 def forces(
-    objective: Objective,
     data: RankingData,
+    objective: Objective,
     scores: npt.ArrayLike | None = None,
     *,
     queries: int = 20,

@@ -164,8 +164,8 @@ def _feature_columns(features: Sequence[FeatureImportance]) -> dict[str, Values]
 
 
 def importance(
-    model: "Model | Ranker",
     data: RankingData,
+    model: "Model | Ranker",
     measure: str | Measure | None = None,
     *,
     repeats: int = 5,
@@ -187,7 +187,7 @@ def importance(
     check_count("repeats", repeats, 1, MOST_RESAMPLES)
     trained = model_of(model)
     parsed = measure_of(trained, None) if measure is None else parse_measure(measure)
-    evaluation = evaluate(parsed, data, trained.predict(data, threads), threads=threads)
+    evaluation = evaluate(data, trained.predict(data, threads), parsed, threads=threads)
     counts = ~np.isnan(evaluation.per_query[0]) & (evaluation.weight > 0)
     if not np.any(counts):
         raise DataError(f"{parsed} skips every query of the data, so no feature can lower it; give data with relevant documents")
@@ -222,6 +222,6 @@ def _sum_losses(
             if np.array_equal(exchanged, column, equal_nan=True):
                 continue
             X[:, j] = exchanged
-            losses[j] += values - evaluate(measure, data, scorer.score(X, threads, data.offset), threads=threads).per_query[0]
+            losses[j] += values - evaluate(data, scorer.score(X, threads, data.offset), measure, threads=threads).per_query[0]
             X[:, j] = column
     return losses

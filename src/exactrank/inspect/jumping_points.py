@@ -27,7 +27,7 @@ Counts = npt.NDArray[np.int64]  #: one number per query
 
 
 def jumping_points(
-    measure: str | Measure, data: RankingData, scores: npt.ArrayLike, direction: npt.ArrayLike, *, threads: int | None = None
+    data: RankingData, scores: npt.ArrayLike, direction: npt.ArrayLike, measure: str | Measure, *, threads: int | None = None
 ) -> Counts:
     """Count the jumping points (1) of each query along ``scores + alpha * direction``, for a positional ``measure``.
 

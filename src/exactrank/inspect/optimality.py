@@ -184,7 +184,7 @@ class Optimality(Shown, Pictured):
 
 
 def optimality(
-    model: "Model | Ranker", data: RankingData, *, measure: str | Measure | None = None, threads: int | None = None
+    data: RankingData, model: "Model | Ranker", *, measure: str | Measure | None = None, threads: int | None = None
 ) -> Optimality:
     """Prove or refute that no change of a single weight of a linear model raises ``measure`` on ``data``.
 
@@ -207,7 +207,7 @@ def optimality(
         raise IncompatibleError(f"a {linear.kind} model has no weight per feature, so there are no step functions; {remedy}")
     parsed = measure_of(trained, measure)
     scores = trained.predict(data, threads)
-    value = evaluate(parsed, data, scores, threads=threads).means[str(parsed)]
+    value = evaluate(data, scores, parsed, threads=threads).means[str(parsed)]
     if math.isnan(value):
         raise DataError(
             f"{parsed} skips every query of the data, so the measure has no value; give data with relevant documents, or empty=0"

@@ -209,8 +209,8 @@ class Smoothness(Shown, Pictured):
 
 
 def smoothness(
-    model: "Model | Ranker",
     data: RankingData,
+    model: "Model | Ranker",
     *,
     measure: str | Measure | None = None,
     percent: float = 100.0,
@@ -241,7 +241,7 @@ def smoothness(
     scorer = trained.scorer
     if not isinstance(scorer, Linear | Network):
         raise IncompatibleError(f"a {scorer.kind} model has no weights to move; give a linear model or a network")
-    values = evaluate(parsed, data, trained.predict(data, threads), threads=threads)[str(parsed)].values
+    values = evaluate(data, trained.predict(data, threads), parsed, threads=threads)[str(parsed)].values
     counts = ~np.isnan(values) & (data.weights > 0)  # the others are left out, so that a sample of n queries has n values
     if not np.any(counts):
         raise DataError(f"{parsed} skips every query of the data, so the measure has no value; give data with relevant documents")

@@ -80,7 +80,7 @@ class Sample:
 
     def profile(self, weight: Weight, percent: float) -> StepFunction:
         """Return the measure as a function of p for a linear weight."""
-        return profile(self.measure, self.data, self.scores, self.direction(weight), low=-percent, high=percent, threads=self.threads)
+        return profile(self.data, self.scores, self.direction(weight), self.measure, low=-percent, high=percent, threads=self.threads)
 
     def sample_values(self, weight: Weight, percents: Floats) -> Floats:
         """Return the measure at the given percentages of a hidden weight, (3)."""

@@ -116,9 +116,9 @@ class Result:
 
 
 def evaluate(
-    measures: str | Measure | Sequence[str | Measure],
     data: RankingData | Shards,
     scores: "npt.ArrayLike | Predicts",
+    measures: str | Measure | Sequence[str | Measure],
     *,
     preset: str | None = None,
     complete: bool | None = None,

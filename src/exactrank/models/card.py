@@ -114,7 +114,7 @@ def _features(scorer: Scorer) -> str:
     rows: list[list[Cell]] = [[scorer.feature_names[j] if scorer.feature_names else f"column {j}", *map(_cell, values[j])] for j in order]
     more = scorer.n_features - len(rows)
     note = (f"The first {FEATURES} of {scorer.n_features:,} features. " if more else "") + (
-        "`exactrank probe importance` measures how much each feature matters."
+        "`exactrank inspect importance` measures how much each feature matters."
     )
     return Table("Features", ("feature", *columns), rows).section() + f"\n\n{note}"
 

@@ -192,7 +192,7 @@ class Model(Shown):
         asked = self.measure if measures is None else measures
         if asked is None:
             raise IncompatibleError("the model does not say what measure it was trained on; name one, e.g. measures='nDCG@10'")
-        return evaluate(asked, _graded(X, y, qid, group), self.predict(X, threads), threads=threads)
+        return evaluate(_graded(X, y, qid, group), self.predict(X, threads), asked, threads=threads)
 
     def score(
         self,

@@ -45,10 +45,8 @@ class TorchRanker(LambdaFunction, Ranker):
     takes = Takes(pairs=True, start=(Deep,))
     libraries = ("exactrank.torch.epochs", "torch._dynamo")  # which the first optimizer imports, slowly
 
-    measure: str | Measure = setting(default="nDCG@10", help=Ranker.settings["measure"].help)
     module: object = setting(
         default=None,
-        kw_only=False,
         help="In Python: an nn.Module that gives one score per row of features, or a function that makes one for a number of features; by"
         " default a multilayer perceptron.",
     )

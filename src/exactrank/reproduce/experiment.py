@@ -173,7 +173,7 @@ def chosen(rankers: Iterable[Ranker], fold: Fold, tell: Tell = silent, by: Measu
 
 def judged(ranker: Ranker, data: RankingData, measures: str | Measure | Sequence[str | Measure] = MEASURES) -> Values:
     """The values of ``measures`` for each query, one row per measure; by default nDCG at ranks 1 to 10."""
-    return evaluate(measures, data, ranker.predict(data), threads=ranker.threads).per_query
+    return evaluate(data, ranker.predict(data), measures, threads=ranker.threads).per_query
 
 
 def signed_rank(ours: PerQuery, theirs: PerQuery) -> float:

@@ -71,7 +71,7 @@ class Lines:
 
     def profile(self) -> StepFunction:
         """NDCG@3 along the weight."""
-        return profile(MEASURE, self.data, self.b, self.a)
+        return profile(self.data, self.b, self.a, MEASURE)
 
     def order(self, alpha: float) -> list[int]:
         """The documents by their scores."""
@@ -152,7 +152,7 @@ class LineSearchExample(Experiment, name="line-search-example"):
 def checks_of(queries: Mapping[str, Lines]) -> Iterator[Inequality]:
     """Everything the paper says about the example."""
     for name, lines in queries.items():
-        count = int(jumping_points(MEASURE, lines.data, lines.b, lines.a)[0])
+        count = int(jumping_points(lines.data, lines.b, lines.a, MEASURE)[0])
         yield Inequality(f"{name}: as many jumping points as published (difference < 1)", abs(count - len(lines.published) + 1), 1)
         unlike = sum(a != b for a, b in zip_longest("".join(lines.columns()), "".join(lines.published)))
         yield Inequality(f"{name}: the documents are in the published order (cells that differ < 1)", unlike, 1)
@@ -162,7 +162,7 @@ def checks_of(queries: Mapping[str, Lines]) -> Iterator[Inequality]:
         says = f"q1: NDCG@3 right {when} p3 is {value:g} (difference < {EXACT:g})"
         yield Inequality(says, abs(first.profile()(at + 1e-9) - value), EXACT)
     both = RankingData.from_arrays(None, (*first.grades, *second.grades), group=[5, 5])
-    found = line_search(MEASURE, both, (*first.b, *second.b), (*first.a, *second.a)).interval
+    found = line_search(both, (*first.b, *second.b), (*first.a, *second.a), MEASURE).interval
     off = max(abs(found.low - low), abs(found.high - high))
     yield Inequality(f"the exact line search finds the interval from {BEST[0]} to {BEST[1]} (its ends are off by < {EXACT:g})", off, EXACT)
 
@@ -220,5 +220,5 @@ class JumpingPointsTable(OnFolds, name="jumping-points", full={"queries": 150, "
         spread = X.std(axis=0)
         weights = standard_normal(np.random.default_rng(self.seed), (self.draws, X.shape[1])) / np.where(spread > 0, spread, np.inf)
         return float(
-            np.mean([jumping_points(COUNTED, cut, scores, X[:, 0], threads=self.threads).mean() for scores in matmul(weights, X.T)])
+            np.mean([jumping_points(cut, scores, X[:, 0], COUNTED, threads=self.threads).mean() for scores in matmul(weights, X.T)])
         )

@@ -125,7 +125,7 @@ class SmoothWithQueries(WithNets, name="smoothness", full={"rates": (1e-4, 1e-3,
         model = self._net(LambdaRank, fold, tell, measure=self.measure, hidden=hidden)
         tell(f"curves of {net(hidden)}")
         most = MOST if hidden is None else 1
-        return smoothness(model, fold.train, weights=most, samples=self.samples, seed=self.seed, threads=self.threads)
+        return smoothness(fold.train, model, weights=most, samples=self.samples, seed=self.seed, threads=self.threads)
 
 
 def _exact(found: Smoothness, queries: int) -> Sequence[WeightCurve]:
@@ -207,7 +207,7 @@ class LambdaRankOptimality(WithNets, name="lambdarank-optimality", full={"querie
         for kind in RIVALS:
             name, best = kind.__name__, self._net(kind, fold, tell, measure=self.measure)
             tell(f"{name}: exact curves of {self.features} weights")
-            found = optimality(best, fold.train, threads=self.threads)
+            found = optimality(fold.train, best, threads=self.threads)
             yield f"{name}: {found.verdict}"
             gains[name] = [weight.gain for weight in found.ranked()]
             positive = np.maximum(gains[name], 0.0)

@@ -20,7 +20,7 @@ BoundMeasures = tuple[Grouped, Callable[[Tensor], Tensor]]
 
 
 def evaluate(
-    measures: Measures, scores: Tensor, grades: Tensor, *, query_weight: Tensor | None = None, **grouping: Unpack[Grouping]
+    scores: Tensor, grades: Tensor, measures: Measures, *, query_weight: Tensor | None = None, **grouping: Unpack[Grouping]
 ) -> dict[str, float]:
     """Return the mean over queries of each measure, equal to that of [`er.evaluate`][exactrank.evaluate].
 

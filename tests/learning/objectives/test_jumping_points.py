@@ -29,7 +29,7 @@ def lines(seed, sizes):
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 12), min_size=1, max_size=4), st.sampled_from([1, 2, 5, None]))
 def test_equals_brute_force(seed, sizes, k):
     data, s, t = lines(seed, sizes)
-    ours = jumping_points(er.measures.NDCG(k=k), data, s, t)
+    ours = jumping_points(data, s, t, er.measures.NDCG(k=k))
     theirs = [brute_force(s[a:b], t[a:b], k) for a, b in pairwise(data.indptr)]
     assert ours.dtype == np.int64
     assert ours.tolist() == theirs
@@ -38,16 +38,16 @@ def test_equals_brute_force(seed, sizes, k):
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 12), min_size=1, max_size=4))
 def test_without_a_cutoff_every_crossing_is_one_and_with_one_fewer_are(seed, sizes):
     data, s, t = lines(seed, sizes)
-    every = jumping_points("nDCG", data, s, t)
+    every = jumping_points(data, s, t, "nDCG")
     assert every.tolist() == [n * (n - 1) // 2 for n in sizes]
-    assert np.all(jumping_points("nDCG@3", data, s, t, threads=2) <= every)
-    assert jumping_points("P@3", data, s, t).tolist() == jumping_points("nDCG@3", data, s, t, threads=1).tolist()
+    assert np.all(jumping_points(data, s, t, "nDCG@3", threads=2) <= every)
+    assert jumping_points(data, s, t, "P@3").tolist() == jumping_points(data, s, t, "nDCG@3", threads=1).tolist()
 
 
 def test_interleaved_queries_and_documents_that_were_not_retrieved():
     data = er.RankingData.from_arrays(None, [1, 0, 0, 1, 0], qid=["a", "b", "a", "b", "a"])
     s, t = np.array([0.0, 0.0, 1.0, 0.0, -np.inf]), np.array([1.0, 0.0, 0.0, 0.0, 2.0])
-    assert jumping_points("nDCG@2", data, s, t).tolist() == [1, 0]
+    assert jumping_points(data, s, t, "nDCG@2").tolist() == [1, 0]
 
 
 def test_the_number_stops_growing_with_the_documents():
@@ -55,15 +55,15 @@ def test_the_number_stops_growing_with_the_documents():
     means = []
     for documents in (50, 500):
         data, s, t = lines(0, [documents] * 20)
-        means.append(jumping_points("nDCG@5", data, s, t).mean())
+        means.append(jumping_points(data, s, t, "nDCG@5").mean())
     assert means[1] < 2 * means[0]
 
 
 def test_what_is_refused():
     data, s, t = lines(0, [3])
     with pytest.raises(IncompatibleError, match="AP is not positional"):
-        jumping_points("AP", data, s, t)
+        jumping_points(data, s, t, "AP")
     with pytest.raises(DataError, match="direction holds nan; give numbers"):
-        jumping_points("nDCG", data, s, t * np.nan)
+        jumping_points(data, s, t * np.nan, "nDCG")
     with pytest.raises(DataError, match="direction has shape"):
-        jumping_points("nDCG", data, s, t[:2])
+        jumping_points(data, s, t[:2], "nDCG")

@@ -37,20 +37,20 @@ LIMITS = st.fixed_dictionaries(
 @given(scored_query(), MEASURES, LINKS, st.sampled_from([0.0, 0.3, 2.0]), LIMITS)
 def test_forces_are_those_of_pairs_one_by_one(query, measure, link, margin, limits):
     y, s = query
-    ours = slopes(Lambdas(measure, link, margin, **limits), one_query(y), s)
+    ours = slopes(one_query(y), s, Lambdas(measure, link, margin, **limits))
     force, curvature, _ = reference.lambdas(y, s, measure.swap_deltas, link, margin, **limits)
     size = max(1.0, np.abs(force).max())
     assert ours.slope == pytest.approx(force, abs=1e-11 * size)
     assert ours.curvature == pytest.approx(curvature, abs=1e-11 * size)
     assert ours.slope.sum() == pytest.approx(0, abs=1e-10 * size)
     strict = replace(measure, ties="pessimistic", empty=0 if measure.empty == "skip" else measure.empty)
-    assert ours.values[0] == pytest.approx(er.evaluate(strict, one_query(y), s).means[str(strict)], abs=1e-12)
+    assert ours.values[0] == pytest.approx(er.evaluate(one_query(y), s, strict).means[str(strict)], abs=1e-12)
 
 
 @given(scored_query(30), st.one_of(st.none(), MEASURES), LINKS, st.sampled_from([0.3, 2.0]), LIMITS)
 def test_normalized_forces_are_scaled_by_the_size_of_all(query, measure, link, margin, limits):
     (y, s), limits = query, limits if measure is not None else limits | {"near": None}
-    ours, plain = (slopes(Lambdas(measure, link, margin, **limits, normalize=each), one_query(y), s) for each in (True, False))
+    ours, plain = (slopes(one_query(y), s, Lambdas(measure, link, margin, **limits, normalize=each)) for each in (True, False))
     deltas = reference.unit_deltas if measure is None else measure.swap_deltas
     factor = reference.normalizer(pull[2] for pull in reference.pulls(y, s, deltas, link, margin, **limits))
     assert ours.slope == pytest.approx(factor * plain.slope, rel=1e-11, abs=1e-300)
@@ -84,13 +84,13 @@ def test_every_family_weighs_pairs_by_its_swaps(name):
     for _ in range(40):
         y, s = rng.integers(-1, 4, 14).astype(float), rng.standard_normal(14)
         force, _, _ = reference.lambdas(y, s, measure.swap_deltas)
-        assert slopes(Lambdas(measure), one_query(y), s).slope == pytest.approx(force, abs=1e-12)
+        assert slopes(one_query(y), s, Lambdas(measure)).slope == pytest.approx(force, abs=1e-12)
 
 
 @given(scored_query(), LINKS, st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from([None, 1, 3]))
 def test_unit_weights_have_the_value_of_their_cost(query, link, margin, neighbors):
     y, s = query
-    ours = slopes(Lambdas(None, link, margin, neighbors), one_query(y), s)
+    ours = slopes(one_query(y), s, Lambdas(None, link, margin, neighbors))
     force, curvature, cost = reference.lambdas(y, s, reference.unit_deltas, link, margin, neighbors)
     size = max(1.0, np.abs(force).max())
     assert ours.slope == pytest.approx(force, abs=1e-11 * size)
@@ -102,7 +102,7 @@ def test_long_lists_have_more_factors_than_a_product_holds():
     """One good document above 9,000 others, each of which doubles a product of the cost, nearly."""
     y, s = np.zeros(9001), -1e-7 * np.arange(9001)
     y[0] = 1
-    ours = slopes(Lambdas(), one_query(y), s)
+    ours = slopes(one_query(y), s, Lambdas())
     assert -ours.values[0] == pytest.approx(np.logaddexp(0, s[1:] - s[0]).sum(), rel=1e-12)
     assert ours.slope[1:] == pytest.approx(-1 / (1 + np.exp(s[0] - s[1:])), rel=1e-12)
     assert ours.slope[0] == pytest.approx(-ours.slope[1:].sum(), rel=1e-12)
@@ -119,7 +119,7 @@ def test_equation_nine_by_hand():
         return N / (1 + math.exp(s[i] - s[j])) * (2 ** y[i] - 2 ** y[j]) * abs(d[i] - d[j])
 
     up = [-force(1, 0) - force(2, 0), force(1, 0) + force(1, 2), force(2, 0) - force(1, 2)]
-    assert slopes(Lambdas(er.measures.NDCG()), one_query(y), s).slope == pytest.approx(up, rel=1e-14)
+    assert slopes(one_query(y), s, Lambdas(er.measures.NDCG())).slope == pytest.approx(up, rel=1e-14)
 
 
 @given(scored_query(8), MEASURES, st.sampled_from([0.25, 1.5]))
@@ -131,9 +131,9 @@ def test_finite_differences_are_those_of_moved_scores(query, measure, step):
     data = one_query(y)
 
     def value(scores):
-        return float(np.nan_to_num(er.evaluate(strict, data, scores).means[str(strict)]))
+        return float(np.nan_to_num(er.evaluate(data, scores, strict).means[str(strict)]))
 
-    ours = slopes(FiniteDifference(measure, step), data, s)
+    ours = slopes(data, s, FiniteDifference(measure, step))
     assert ours.slope == pytest.approx(reference.finite_difference(y, s, value, step), abs=1e-10)
     assert ours.values[0] == pytest.approx(value(s), abs=1e-12)
 
@@ -150,11 +150,11 @@ def random_data(queries=9, seed=0):
 )
 def test_queries_add_up_with_their_weights_on_any_number_of_threads(objective):
     data, s = random_data()
-    one, two = (slopes(objective, data, s, threads) for threads in (1, 2))
+    one, two = (slopes(data, s, objective, threads) for threads in (1, 2))
     assert one.slope.tobytes() == two.slope.tobytes()
     assert one.values.tobytes() == two.values.tobytes()
     for q, (begin, end) in enumerate(zip(data.indptr[:-1], data.indptr[1:], strict=True)):
-        alone = slopes(objective, one_query(data.y[begin:end]), s[begin:end])
+        alone = slopes(one_query(data.y[begin:end]), s[begin:end], objective)
         assert one.slope[begin:end] == pytest.approx(data.query_weight[q] * alone.slope, rel=1e-14)
         assert one.values[q] == pytest.approx(data.query_weight[q] * alone.values[0], rel=1e-14)
 
@@ -163,7 +163,7 @@ def test_queries_add_up_with_their_weights_on_any_number_of_threads(objective):
 def test_scores_that_are_no_numbers_have_no_slope(bad):
     data = one_query([1.0, 0.0, 2.0])
     for objective in (Lambdas(), Lambdas(er.measures.NDCG()), FiniteDifference(er.measures.NDCG())):
-        found = slopes(objective, data, np.array([0.0, bad, 1.0]))
+        found = slopes(data, np.array([0.0, bad, 1.0]), objective)
         assert np.all(np.isnan(found.slope))
         assert np.isnan(found.values[0])
 
@@ -196,7 +196,7 @@ def published(pairs):
 @given(scored_query(), st.sampled_from([er.measures.NDCG(k=5), er.measures.AP(), er.measures.ERR(), er.measures.Bpref()]))
 def test_a_function_of_pairs_can_be_the_published_one(query, measure):
     y, s = np.maximum(query[0], 0.0), np.clip(query[1], -300, 300)  # with grades below 0, documents that bpref does not judge
-    ours, theirs = (slopes(objective, one_query(y), s) for objective in (PairForces(published, measure), Lambdas(measure)))
+    ours, theirs = (slopes(one_query(y), s, objective) for objective in (PairForces(published, measure), Lambdas(measure)))
     assert ours.slope == pytest.approx(theirs.slope, abs=1e-11)
     assert ours.values == pytest.approx(theirs.values, abs=1e-12)
 
@@ -208,7 +208,7 @@ def test_a_function_of_pairs_sees_grades_and_ranks():
         seen.append((pairs.better.tolist(), pairs.worse.tolist(), pairs.y_better.tolist(), pairs.y_worse.tolist(), pairs.lead.tolist()))
         return np.ones(len(pairs.better))
 
-    found = slopes(PairForces(force, er.measures.NDCG()), one_query([0.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0]))
+    found = slopes(one_query([0.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0]), PairForces(force, er.measures.NDCG()))
     assert seen == [([0, 0, 1], [1, 2, 2], [2, 2, 1], [1, 0, 0], [1, 2, 1])]
     assert found.slope.tolist() == [-2.0, 2.0, 0.0]
 
@@ -225,7 +225,7 @@ def test_a_function_of_pairs_sees_grades_and_ranks():
 def test_a_function_that_cannot_be_is_named(objective, said):
     data = er.RankingData.from_arrays(None, [0.0, 2.0, 1.0], group=[3])
     with pytest.raises(er.errors.DataError, match=said):
-        slopes(objective, data, np.array([1.0, 3.0, 2.0]))
+        slopes(data, np.array([1.0, 3.0, 2.0]), objective)
 
 
 def test_an_error_in_a_function_is_the_callers():
@@ -233,12 +233,12 @@ def test_an_error_in_a_function_is_the_callers():
         raise ZeroDivisionError("mine")
 
     with pytest.raises(ZeroDivisionError, match="mine"):
-        slopes(PairForces(broken, er.measures.NDCG()), one_query([0.0, 1.0]), np.zeros(2))
+        slopes(one_query([0.0, 1.0]), np.zeros(2), PairForces(broken, er.measures.NDCG()))
 
 
 def test_a_function_of_documents_comes_in_ranked_order():
     ranked = DocumentForces(lambda query: query.y - query.y.mean(), er.measures.NDCG())
-    assert slopes(ranked, one_query([0.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0])).slope.tolist() == [-1.0, 1.0, 0.0]
+    assert slopes(one_query([0.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0]), ranked).slope.tolist() == [-1.0, 1.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def search(measure, data, s, t, threads=1):
 def test_finds_the_best_interval_of_the_profile(ray, measure, ends):
     data, s, t = ray
     ours, slopes = search(measure, data, s, t)
-    best, profile = ours.best(slopes, *ends), er.profile(measure, data, s, t, low=ends[0], high=ends[1])
+    best, profile = ours.best(slopes, *ends), er.profile(data, s, t, measure, low=ends[0], high=ends[1])
     theirs = profile.best(*ends)
     if math.isnan(theirs.value):  # every query is skipped
         return
@@ -45,9 +45,9 @@ def test_finds_the_best_interval_of_the_profile(ray, measure, ends):
 def test_a_crossing_at_an_end_begins_no_interval(measure, slope, low, high):
     """The relevant document comes first only beyond the end."""
     data = er.RankingData.from_arrays(None, [1, 0], group=[2])
-    step = er.line_search(measure, data, [0.0, 1.0], [slope, 0.0], low=low, high=high)
+    step = er.line_search(data, [0.0, 1.0], [slope, 0.0], measure, low=low, high=high)
     assert (step.interval.low, step.interval.high) == (low, high)
-    assert step.value == er.evaluate(measure, data, [0.0, 1.0]).means[measure]
+    assert step.value == er.evaluate(data, [0.0, 1.0], measure).means[measure]
 
 
 @pytest.mark.parametrize("measure", ["nDCG@10", "nDCG", "P@5", "nDCG(ties='expected')@3", "RBP", "DCG@10"])
@@ -62,13 +62,13 @@ def test_many_queries_and_long_lists(measure, documents, judged):
     parsed = er.parse_measure(measure)
     for s, t in ((rng.normal(size=n), rng.normal(size=n)), (rng.integers(0, 9, n) / 4, rng.integers(0, 5, n) / 8)):
         ours, slopes = search(parsed, data, s, t)
-        best, theirs = ours.best(slopes), er.profile(measure, data, s, t).best()
+        best, theirs = ours.best(slopes), er.profile(data, s, t, measure).best()
         assert best.value == pytest.approx(theirs.value, abs=1e-11)
-        here = er.evaluate(measure, data, s + best.middle() * t)[measure].mean
+        here = er.evaluate(data, s + best.middle() * t, measure)[measure].mean
         assert here == pytest.approx(best.value, abs=1e-11)
         assert search(parsed, data, s, t, threads=2)[0].best(slopes) == best
         assert ours.best(slopes.astype(np.float32)).value == pytest.approx(
-            er.profile(measure, data, s, t.astype(np.float32)).best().value, abs=1e-11
+            er.profile(data, s, t.astype(np.float32), measure).best().value, abs=1e-11
         )
 
 
@@ -96,10 +96,10 @@ def test_a_step_for_whatever_moves_scores(ray, measure, ends, point):
     if not np.all(np.isfinite(s)):
         point = "middle"
     asked = {"low": ends[0], "high": ends[1], "weight": 1.0 + np.arange(data.n_queries) ** 2}
-    best = er.profile(measure, data, s, t, **asked).best(*ends)
+    best = er.profile(data, s, t, measure, **asked).best(*ends)
     if math.isnan(best.value):
         return
-    step = er.line_search(measure, data, s, t, point=point, **asked)
+    step = er.line_search(data, s, t, measure, point=point, **asked)
     assert step.value == pytest.approx(best.value, abs=1e-11)
     assert ends[0] <= step.alpha <= ends[1]
     assert step.interval.low <= step.alpha <= step.interval.high
@@ -110,9 +110,9 @@ def test_the_step_between_any_ends_is_the_best_of_a_fine_grid_by_the_weights_of_
     rng = np.random.default_rng(8)
     data = er.RankingData.from_arrays(None, rng.integers(0, 3, 60), group=[6] * 10)
     s, t, weight = rng.normal(size=60), rng.normal(size=60), rng.random(10) ** 4
-    step = er.line_search("nDCG@3", data, s, t, low=low, high=high, weight=weight)
+    step = er.line_search(data, s, t, "nDCG@3", low=low, high=high, weight=weight)
     weighted = replace(data, query_weight=weight)
-    values = [er.evaluate("nDCG@3", weighted, s + alpha * t).means["nDCG@3"] for alpha in np.linspace(low, high, 1001)]
+    values = [er.evaluate(weighted, s + alpha * t, "nDCG@3").means["nDCG@3"] for alpha in np.linspace(low, high, 1001)]
     assert step.value == pytest.approx(max(values), abs=1e-11)
     assert low <= step.interval.low < step.interval.high <= high
 
@@ -124,15 +124,15 @@ def test_many_blocks_of_queries_on_any_number_of_threads():
     n = sizes.sum()
     data = er.RankingData.from_arrays(None, rng.integers(0, 4, n), group=sizes, query_weight=rng.random(1500))
     s, t = rng.normal(size=n), rng.normal(size=n)
-    profiles = [er.profile("nDCG@10", data, s, t, threads=threads) for threads in (1, 2, 3)]
-    steps = [er.line_search("nDCG@10", data, s, t, threads=threads) for threads in (1, 2, 3)]
+    profiles = [er.profile(data, s, t, "nDCG@10", threads=threads) for threads in (1, 2, 3)]
+    steps = [er.line_search(data, s, t, "nDCG@10", threads=threads) for threads in (1, 2, 3)]
     assert n > 3 * 16384
     for profile, step in zip(profiles, steps, strict=True):
         np.testing.assert_array_equal(profile.breakpoints, profiles[0].breakpoints)
         np.testing.assert_array_equal(profile.values, profiles[0].values)
         assert step == steps[0]
     assert steps[0].value == pytest.approx(profiles[0].best().value, abs=1e-11)
-    assert steps[0].value == pytest.approx(er.evaluate("nDCG@10", data, s + steps[0].alpha * t).means["nDCG@10"], abs=1e-11)
+    assert steps[0].value == pytest.approx(er.evaluate(data, s + steps[0].alpha * t, "nDCG@10").means["nDCG@10"], abs=1e-11)
     assert len({IdealLikelihood(er.measures.NDCG(k=10).on(data, threads=threads)).slope(s, t, 0.5) for threads in (1, 2)}) == 1
 
 
@@ -181,7 +181,7 @@ def long_list(documents, kind, seed=0):
 def test_long_lists_have_the_best_step_of_their_profile(measure, kind):
     data, s, t = long_list(1300, kind)
     ours, slopes = search(er.parse_measure(measure), data, s, t)
-    best, profile = ours.best(slopes), er.profile(measure, data, s, t)
+    best, profile = ours.best(slopes), er.profile(data, s, t, measure)
     assert best.value == pytest.approx(profile.best().value, abs=1e-11)
     assert profile(best.middle()) == pytest.approx(best.value, abs=1e-11)
 
@@ -193,7 +193,7 @@ def test_lists_of_any_length():
     best = ours.best(slopes)
     assert best.value > 0.9
     for alpha in (best.middle(), best.low + 0.01 * (best.high - best.low)):
-        assert er.evaluate("nDCG@10", data, s + alpha * t).means["nDCG@10"] == pytest.approx(best.value, abs=1e-11)
+        assert er.evaluate(data, s + alpha * t, "nDCG@10").means["nDCG@10"] == pytest.approx(best.value, abs=1e-11)
 
 
 def test_events_that_are_not_kept_give_the_same_step():

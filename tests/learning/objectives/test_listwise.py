@@ -62,7 +62,7 @@ def one_query(y):
 
 
 def ask(objective, y, s):
-    return slopes(objective, one_query(y), np.array(s, float), threads=1)
+    return slopes(one_query(y), np.array(s, float), objective, threads=1)
 
 
 def value(objective, y, s):
@@ -167,9 +167,9 @@ def test_scores_that_are_not_finite_have_no_value_and_spoil_no_other_query(query
     y, s = query
     data = er.RankingData.from_arrays(None, np.tile(y, 3), group=[len(y)] * 3)
     scores = np.tile(s, 3)
-    sound = slopes(objective, data, scores, threads=1)
+    sound = slopes(data, scores, objective, threads=1)
     scores[len(y) + at % len(y)] = bad
-    found = slopes(objective, data, scores, threads=1)
+    found = slopes(data, scores, objective, threads=1)
     middle = np.repeat([False, True, False], len(y))
     assert np.isnan(found.values).tolist() == [False, True, False]
     for name in ("slope", "curvature"):
@@ -218,7 +218,7 @@ def test_threads_give_the_same_bits(objective):
     sizes = rng.integers(1, 120, 700)
     data = er.RankingData.from_arrays(None, rng.integers(0, 4, sizes.sum()), group=sizes)
     s = rng.normal(size=data.n_documents)
-    one, two = (slopes(objective, data, s, threads=threads) for threads in (1, 2))
+    one, two = (slopes(data, s, objective, threads=threads) for threads in (1, 2))
     for name in ("values", "slope", "curvature"):
         assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
 
@@ -292,7 +292,7 @@ def test_consistent_rank_cosine_is_best_along_the_expected_share_of_the_ideal(qu
     data = er.RankingData.from_arrays(None, y.ravel(), group=[len(y[0])] * 2, query_weight=[chance, 1 - chance])
 
     def expected(s):
-        return slopes(RankCosineLoss(consistent=True), data, np.tile(s, 2), threads=1).values.sum()
+        return slopes(data, np.tile(s, 2), RankCosineLoss(consistent=True), threads=1).values.sum()
 
     best = chance * share[0] + (1 - chance) * share[1]
     if np.ptp(best) > 0:

@@ -41,7 +41,7 @@ def one_query(y):
 
 
 def ask(objective, y, s):
-    return slopes(objective, one_query(y), np.array(s, float), threads=1)
+    return slopes(one_query(y), np.array(s, float), objective, threads=1)
 
 
 def value(objective, y, s):
@@ -160,7 +160,7 @@ def test_queries_count_alike_or_pairs_do(squared):
     loss = "squared-hinge" if squared else "hinge"
     sums, slope, _, pairs = zip(*(pair_hinge(squared, *query) for query in each_query(data, s)), strict=True)
     for normalize, each in (("query", np.maximum(pairs, 1)), ("pairs", np.full(len(pairs), np.average(pairs, weights=data.weights)))):
-        ours, share = slopes(PairHinge(loss, normalize), data, s), data.query_weight / each
+        ours, share = slopes(data, s, PairHinge(loss, normalize)), data.query_weight / each
         np.testing.assert_allclose(ours.values, -share * sums, rtol=1e-12)
         theirs = np.concatenate([a * b for a, b in zip(share, slope, strict=True)])
         np.testing.assert_allclose(ours.slope, theirs, rtol=1e-11, atol=1e-15)
@@ -170,7 +170,7 @@ def test_queries_count_alike_or_pairs_do(squared):
 def test_threads_give_the_same_bits(objective):
     data, s = queries()
     data, s = er.RankingData.from_arrays(None, np.tile(data.y, 20), group=np.tile(data.sizes, 20)), np.tile(s, 20)
-    one, two = (slopes(objective, data, s, threads=threads) for threads in (1, 2))
+    one, two = (slopes(data, s, objective, threads=threads) for threads in (1, 2))
     for name in ("values", "slope", "curvature"):
         assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
 
@@ -179,11 +179,11 @@ def test_threads_give_the_same_bits(objective):
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_scores_that_are_not_finite_have_no_value_and_spoil_no_other_query(objective, bad):
     data, s = queries()
-    sound, spoilt = slopes(objective, data, s, threads=1), s.copy()
+    sound, spoilt = slopes(data, s, objective, threads=1), s.copy()
     of = np.repeat(np.arange(data.n_queries), data.sizes)
     wrong = np.isin(of, [3, 40])
     spoilt[[data.indptr[3], data.indptr[41] - 1]] = bad
-    found = slopes(objective, data, spoilt, threads=1)
+    found = slopes(data, spoilt, objective, threads=1)
     assert np.flatnonzero(np.isnan(found.values)).tolist() == [3, 40]
     for name in ("slope", "curvature"):
         assert np.isnan(getattr(found, name)).tolist() == wrong.tolist()

@@ -35,7 +35,7 @@ def wide(points):
 @given(rays(), MEASURES)
 def test_equals_evaluation_at_every_crossing_and_between(ray, measure):
     data, s, t = ray
-    ours, theirs = er.profile(measure, data, s, t), reference.profile(measure, data, s, t)
+    ours, theirs = er.profile(data, s, t, measure), reference.profile(measure, data, s, t)
     points = theirs.breakpoints
     inside = np.concatenate([points[:1] - 1, ((points[:-1] + points[1:]) / 2)[wide(points)], points[-1:] + 1])
     np.testing.assert_allclose(ours(inside), theirs(inside), atol=1e-12, rtol=0)
@@ -47,16 +47,16 @@ def test_equals_evaluation_at_every_crossing_and_between(ray, measure):
 def test_equals_evaluation_at_round_numbers(ray, measure):
     """Where decimals cross, rounding breaks ties in evaluation: the profile must say the same."""
     data, s, t = ray
-    ours = er.profile(measure, data, s, t)
+    ours = er.profile(data, s, t, measure)
     for alpha in (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0):
-        theirs = er.evaluate([measure], data, s + alpha * t).means[str(measure)]
+        theirs = er.evaluate(data, s + alpha * t, [measure]).means[str(measure)]
         np.testing.assert_allclose(ours(alpha), theirs, atol=1e-12, rtol=0)
 
 
 @given(rays(), MEASURES, st.sampled_from([(0.0, 1.0), (-1.0, 0.5), (0.5, 2.0), (-math.inf, -0.25)]))
 def test_a_part_of_the_ray_is_a_part_of_the_function(ray, measure, ends):
     data, s, t = ray
-    whole, part = er.profile(measure, data, s, t), er.profile(measure, data, s, t, low=ends[0], high=ends[1])
+    whole, part = er.profile(data, s, t, measure), er.profile(data, s, t, measure, low=ends[0], high=ends[1])
     inside = whole.breakpoints[(whole.breakpoints >= ends[0]) & (whole.breakpoints <= ends[1])]
     between = (inside[:-1] + inside[1:]) / 2
     for points in (inside, between):
@@ -68,13 +68,13 @@ def test_a_part_of_the_ray_is_a_part_of_the_function(ray, measure, ends):
 @given(rays(), MEASURES)
 def test_does_not_depend_on_threads_and_adds_up_over_queries(ray, measure):
     data, s, t = ray
-    one, two = (er.profile(measure, data, s, t, threads=n) for n in (1, 2))
+    one, two = (er.profile(data, s, t, measure, threads=n) for n in (1, 2))
     assert one.breakpoints.tolist() == two.breakpoints.tolist()
     np.testing.assert_array_equal(one.values, two.values)
     if measure.empty == "skip":
         return
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-    parts = [er.profile(measure, data, s, t, weight=np.eye(data.n_queries)[q]) * (w / weight.sum()) for q, w in enumerate(weight)]
+    parts = [er.profile(data, s, t, measure, weight=np.eye(data.n_queries)[q]) * (w / weight.sum()) for q, w in enumerate(weight)]
     total = parts[0]
     for part in parts[1:]:
         total = total + part
@@ -92,29 +92,29 @@ def test_long_lists_to_the_last_digit(measure):
     n = 150
     data = er.RankingData.from_arrays(None, rng.integers(0, 4, 3 * n), group=[n] * 3)
     s, t = rng.normal(size=3 * n).round(2), rng.normal(size=3 * n).round(2)
-    ours = er.profile(measure, data, s, t)
+    ours = er.profile(data, s, t, measure)
     points = rng.choice(ours.breakpoints[1:-1], 40)
     gaps = np.searchsorted(ours.breakpoints, points)
     between = (ours.breakpoints[gaps] + ours.breakpoints[gaps + 1]) / 2
     for alpha in (*points, *between, -1e6, 1e6):
-        assert ours(alpha) == pytest.approx(er.evaluate(measure, data, s + alpha * t).means[measure], abs=1e-12)
+        assert ours(alpha) == pytest.approx(er.evaluate(data, s + alpha * t, measure).means[measure], abs=1e-12)
 
 
 @pytest.mark.parametrize("measure", ["nDCG(ties='expected')@1", "ERR(ties='expected')@1", "AP(ties='expected')@2"])
 def test_lines_that_coincide_beyond_the_cutoff_count_in_the_mean(measure):
     data = er.RankingData.from_arrays(None, [0, 1, 2, 0], group=[4])
     s, t = np.array([1.0, 1.0, 1.0, 0.0]), np.array([0.0, 0.0, 0.0, 1.0])
-    ours = er.profile(measure, data, s, t)
+    ours = er.profile(data, s, t, measure)
     for alpha in (-1.0, 0.0, 0.5, 1.0, 2.0):
-        assert ours(alpha) == pytest.approx(er.evaluate(measure, data, s + alpha * t).means[measure], abs=1e-12)
+        assert ours(alpha) == pytest.approx(er.evaluate(data, s + alpha * t, measure).means[measure], abs=1e-12)
 
 
 def test_ties_by_document_id():
     data = er.RankingData.from_arrays(None, [1, 0, 1], qid=[1, 1, 1], docid=["a", "c", "b"])
     s, t = np.array([2.0, 1.0, 0.0]), np.array([0.0, 1.0, 2.0])
-    ours = er.profile("nDCG(ties='docid')@2", data, s, t)
+    ours = er.profile(data, s, t, "nDCG(ties='docid')@2")
     for alpha in (0.0, 0.5, 1.0, 2.0):
-        assert ours(alpha) == er.evaluate("nDCG(ties='docid')@2", data, s + alpha * t)["nDCG(ties='docid')@2"].mean
+        assert ours(alpha) == er.evaluate(data, s + alpha * t, "nDCG(ties='docid')@2")["nDCG(ties='docid')@2"].mean
 
 
 @pytest.mark.parametrize(
@@ -124,23 +124,23 @@ def test_ties_by_document_id():
 def test_bad_rays(scores, direction, said):
     data = er.RankingData.from_arrays(None, [0, 1], qid=[1, 1])
     with pytest.raises(DataError, match=said):
-        er.profile("AP", data, scores, direction)
+        er.profile(data, scores, direction, "AP")
 
 
 def test_empty_and_bad_ranges():
     data = er.RankingData.from_arrays(None, [0, 1], qid=[1, 1])
     with pytest.raises(DataError, match="low < high"):
-        er.profile("AP", data, [0, 1], [1, 0], low=1, high=1)
+        er.profile(data, [0, 1], [1, 0], "AP", low=1, high=1)
     with pytest.raises(DataError, match="one per query"):
-        er.profile("AP", data, [0, 1], [1, 0], weight=[0.0])
+        er.profile(data, [0, 1], [1, 0], "AP", weight=[0.0])
 
 
 def test_lists_too_long_for_all_pairs(monkeypatch):
     monkeypatch.setattr("exactrank.learning.objectives.line_search.MOST_CROSSING", 2)
     data = er.RankingData.from_arrays(None, [0, 1, 0], group=[3])
-    assert er.profile("AP@2", data, [0, 1, 2], [1, 0, 0]).values.max() <= 1
+    assert er.profile(data, [0, 1, 2], [1, 0, 0], "AP@2").values.max() <= 1
     with pytest.raises(er.errors.IncompatibleError, match="a query has 3 documents"):
-        er.profile("AP", data, [0, 1, 2], [1, 0, 0])
+        er.profile(data, [0, 1, 2], [1, 0, 0], "AP")
 
 
 @st.composite

@@ -30,15 +30,15 @@ def check(ours, theirs):
 @given(scored_query(), MEASURES, RULES, SAMPLINGS)
 def test_forces_are_the_mean_over_rankings_one_by_one(query, measure, rule, sampling):
     y, s = query
-    ours = slopes(SampledLambdas(measure, *rule, *sampling), one_query(y), s)
+    ours = slopes(one_query(y), s, SampledLambdas(measure, *rule, *sampling))
     check(ours, reference.sampled(y, s, measure.swap_deltas, rule, sampling))
-    assert ours.values == slopes(Lambdas(measure), one_query(y), s).values
+    assert ours.values == slopes(one_query(y), s, Lambdas(measure)).values
 
 
 @given(scored_query(), st.tuples(*LINKED, st.none()), SAMPLINGS)
 def test_unit_weights_have_the_value_of_their_mean_cost(query, rule, sampling):
     y, s = query
-    ours = slopes(SampledLambdas(None, *rule, *sampling), one_query(y), s)
+    ours = slopes(one_query(y), s, SampledLambdas(None, *rule, *sampling))
     theirs = reference.sampled(y, s, unit_deltas, rule, sampling)
     check(ours, theirs)
     assert -ours.values[0] == pytest.approx(theirs[2], rel=1e-12, abs=1e-12)
@@ -48,7 +48,7 @@ def test_unit_weights_have_the_value_of_their_mean_cost(query, rule, sampling):
 def test_normalized_forces_are_scaled_by_the_mean_size_of_all(query, measure, rule, sampling):
     y, s = query
     objective = SampledLambdas(measure, *rule, *sampling)
-    ours, plain = (slopes(o, one_query(y), s) for o in (replace(objective, normalize=True), objective))
+    ours, plain = (slopes(one_query(y), s, o) for o in (replace(objective, normalize=True), objective))
     samples, noise, *key = sampling
     rankings = [s + noise * reference.draws(len(y), *key, 0, k) for k in range(samples)]
     found = [pull[2] / samples for by in rankings for pull in pulls(y, s, measure.swap_deltas, *rule, ranked_by=by)]
@@ -59,7 +59,7 @@ def test_normalized_forces_are_scaled_by_the_mean_size_of_all(query, measure, ru
 @given(scored_query(), MEASURES, RULES)
 def test_without_noise_they_are_lambdas(query, measure, rule):
     y, s = query
-    ours, theirs = (slopes(o, one_query(y), s) for o in (SampledLambdas(measure, *rule, samples=1, noise=0.0), Lambdas(measure, *rule)))
+    ours, theirs = (slopes(one_query(y), s, o) for o in (SampledLambdas(measure, *rule, samples=1, noise=0.0), Lambdas(measure, *rule)))
     assert ours.slope.tobytes() == theirs.slope.tobytes()
     assert ours.curvature.tobytes() == theirs.curvature.tobytes()
 
@@ -71,7 +71,7 @@ def test_long_lists_have_the_same_forces(neighbors, spread):
     rng, rule, sampling = np.random.default_rng(0), ("logistic", 1.0, neighbors, 30, 0.5), (2, 0.3 * spread, 3, 1)
     y, s = rng.integers(0, 4, 50).astype(float), spread * rng.standard_normal(50)
     measure = er.measures.NDCG(k=40)
-    check(slopes(SampledLambdas(measure, *rule, *sampling), one_query(y), s), reference.sampled(y, s, measure.swap_deltas, rule, sampling))
+    check(slopes(one_query(y), s, SampledLambdas(measure, *rule, *sampling)), reference.sampled(y, s, measure.swap_deltas, rule, sampling))
 
 
 def test_draws_are_standard_logistic():
@@ -81,18 +81,18 @@ def test_draws_are_standard_logistic():
     e, rng = np.log(grid / (1 - grid)), np.random.default_rng(0)
     noisy = s[:, None] + 0.7 * rng.choice(e, (3, 400_000))
     inside = [np.mean((noisy[i] > noisy[j]) != (noisy[i] > noisy[k])) for i, j, k in ((0, 1, 2), (2, 0, 1))]  # then it meets both
-    found = slopes(SampledLambdas(link="step", margin=9.0, neighbors=1, samples=100_000, noise=0.7), one_query(y), s).slope
+    found = slopes(one_query(y), s, SampledLambdas(link="step", margin=9.0, neighbors=1, samples=100_000, noise=0.7)).slope
     assert found[[0, 2]] == pytest.approx([1 + inside[0], -1 - inside[1]], abs=0.01)
 
 
 def test_every_query_sample_seed_and_number_has_draws_of_its_own():
     y, s = np.tile([0.0, 1.0, 2.0, 1.0, 0.0, 2.0], 2), np.tile(np.linspace(0, 1, 6), 2)
     data, one = er.RankingData.from_arrays(None, y, group=[6, 6]), SampledLambdas(er.measures.NDCG(), samples=1)
-    found = [slopes(o, data, s).slope for o in (one, replace(one, seed=1), one.drawn(1), replace(one, samples=2))]
+    found = [slopes(data, s, o).slope for o in (one, replace(one, seed=1), one.drawn(1), replace(one, samples=2))]
     halves = [half.tobytes() for slope in found for half in (slope[:6], slope[6:])]
     assert len(set(halves)) == 8
     assert one.drawn(3) == replace(one, draw=3)
-    assert slopes(one.drawn(0), data, s).slope.tobytes() == found[0].tobytes()
+    assert slopes(data, s, one.drawn(0)).slope.tobytes() == found[0].tobytes()
 
 
 @pytest.mark.parametrize(
@@ -100,17 +100,17 @@ def test_every_query_sample_seed_and_number_has_draws_of_its_own():
 )
 def test_queries_add_up_with_their_weights_on_any_number_of_threads(objective):
     data, s = random_data(3000)
-    one, two = (slopes(objective, data, s, threads) for threads in (1, 2))
+    one, two = (slopes(data, s, objective, threads) for threads in (1, 2))
     assert one.slope.tobytes() == two.slope.tobytes()
     assert one.values.tobytes() == two.values.tobytes()
     plain = er.RankingData.from_arrays(None, data.y, group=data.sizes)
-    assert one.slope == pytest.approx(np.repeat(data.query_weight, data.sizes) * slopes(objective, plain, s).slope, rel=1e-14)
+    assert one.slope == pytest.approx(np.repeat(data.query_weight, data.sizes) * slopes(plain, s, objective).slope, rel=1e-14)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_scores_that_are_no_numbers_have_no_slope(bad):
     for objective in (SampledLambdas(), SampledLambdas(er.measures.NDCG())):
-        found = slopes(objective, one_query([1.0, 0.0, 2.0]), np.array([0.0, bad, 1.0]))
+        found = slopes(one_query([1.0, 0.0, 2.0]), np.array([0.0, bad, 1.0]), objective)
         assert np.all(np.isnan(found.slope))
         assert np.isnan(found.values[0])
 

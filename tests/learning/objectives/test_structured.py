@@ -74,7 +74,7 @@ def one_query(y):
 
 
 def find(structured, y, s):
-    return separate(structured, one_query(y), s, threads=1)
+    return separate(one_query(y), s, structured, threads=1)
 
 
 def loss(structured, y, s):
@@ -115,7 +115,7 @@ def test_the_ramp_loss_is_that_of_all_rankings(query, structured):
 def test_a_longer_query_counts_for_the_last_rank(query, longest, structured):
     y, s = query
     data = er.RankingData.from_arrays(None, np.concatenate([np.zeros(longest), y]), group=[longest, len(y)])
-    ours = separate(structured, data, np.concatenate([np.zeros(longest), s]), threads=1).losses[1]
+    ours = separate(data, np.concatenate([np.zeros(longest), s]), structured, threads=1).losses[1]
     rankings = reference.Rankings(structured, y, max(longest, len(y)))
     theirs = [rankings.loss(s, target) for target in rankings.perfect] if rankings.tell_apart else [0.0]
     assert any(ours == pytest.approx(each, abs=1e-9) for each in theirs)
@@ -173,7 +173,7 @@ def several(draw, structured):
 
 def lacking(measure, data, s):
     """What the ranking by score lacks of the measure's best value."""
-    best, here = (er.evaluate([measure], data, scores)[str(measure)].values for scores in (measure.usefulness(data.y), s))
+    best, here = (er.evaluate(data, scores, [measure])[str(measure)].values for scores in (measure.usefulness(data.y), s))
     return np.nan_to_num(best - here)
 
 
@@ -181,14 +181,14 @@ def lacking(measure, data, s):
 def test_the_loss_bounds_what_the_ranking_by_score_lacks(case, ties):
     structured, data, s = case
     measure = type(structured.measure)(**{**vars(structured.measure), "ties": ties})
-    assert np.all(separate(structured, data, s).losses >= lacking(measure, data, s) - 1e-9)
+    assert np.all(separate(data, s, structured).losses >= lacking(measure, data, s) - 1e-9)
 
 
 @given(several(RAMP), SEED)
 def test_the_ramp_is_the_least_of_the_losses(case, seed):
     ramp, data, s = case
     convex = Structured(ramp.measure, ramp.A, seed=seed)
-    assert np.all(separate(ramp, data, s).losses <= separate(convex, data, s).losses + 1e-9)
+    assert np.all(separate(data, s, ramp).losses <= separate(data, s, convex).losses + 1e-9)
 
 
 @given(several(RAMP), st.data())
@@ -196,9 +196,9 @@ def test_a_step_of_the_concave_convex_procedure_touches_the_ramp_and_lies_above(
     ramp, data, s = case
     there = s + drawn.draw(st.sampled_from([0.01, 1.0])) * np.random.default_rng(0).normal(size=len(s))
     step = ramp.towards(data, s)
-    touching, above, below = slopes(step, data, s), slopes(step, data, there), slopes(ramp, data, there)
-    np.testing.assert_allclose(touching.values, slopes(ramp, data, s).values, atol=1e-9)
-    np.testing.assert_array_equal(touching.slope, slopes(ramp, data, s).slope)
+    touching, above, below = slopes(data, s, step), slopes(data, there, step), slopes(data, there, ramp)
+    np.testing.assert_allclose(touching.values, slopes(data, s, ramp).values, atol=1e-9)
+    np.testing.assert_array_equal(touching.slope, slopes(data, s, ramp).slope)
     assert np.all(above.values <= below.values + 1e-9)
 
 
@@ -213,7 +213,7 @@ def test_equal_scores_lose_all_that_a_ranking_can(query, structured):
 @given(graded(most=20, count=2), CONVEX)
 def test_the_slope_is_a_subgradient(query, structured):
     y, s, there = query
-    here, beyond = (slopes(structured, one_query(y), scores) for scores in (s, there))
+    here, beyond = (slopes(one_query(y), scores, structured) for scores in (s, there))
     assert beyond.values[0] <= here.values[0] + here.slope @ (there - s) + 1e-9
 
 
@@ -237,7 +237,7 @@ def test_the_slope_is_the_derivative_of_the_value(structured):
     rng = np.random.default_rng(2)
     for scale in (0.03, 0.3, 3.0):
         y, s, h = rng.integers(0, 4, 17).astype(float), scale * rng.normal(size=17), 1e-7
-        ours = slopes(structured, one_query(y), s)
+        ours = slopes(one_query(y), s, structured)
         theirs = [(loss(structured, y, s - h * e) - loss(structured, y, s + h * e)) / (2 * h) for e in np.eye(17)]
         np.testing.assert_allclose(ours.slope, theirs, atol=1e-6)
         assert not ours.curvature.any()
@@ -248,7 +248,7 @@ def test_value_and_slope_are_those_of_the_ranking_found(case):
     structured, data, s = case
     weight = np.arange(1.0, data.n_queries + 1)
     weighted = er.RankingData.from_arrays(None, data.y, group=data.sizes, query_weight=np.repeat(weight, data.sizes))
-    found, asked = separate(structured, data, s), slopes(structured, weighted, s)
+    found, asked = separate(data, s, structured), slopes(weighted, s, structured)
     share = weight * (found.delta if structured.slack == "rescaled" else 1.0)
     np.testing.assert_allclose(asked.values, -weight * found.losses, atol=1e-12)
     np.testing.assert_allclose(asked.slope, -np.repeat(share, data.sizes) * found.coefficients, atol=1e-12)
@@ -275,7 +275,7 @@ def test_threads_give_the_same_bits(structured):
     sizes = rng.integers(1, 120, 500)
     data = er.RankingData.from_arrays(None, rng.integers(0, 4, sizes.sum()), group=sizes)
     s = 0.1 * rng.normal(size=data.n_documents)
-    one, two = (separate(structured, data, s, threads=threads) for threads in (1, 2))
+    one, two = (separate(data, s, structured, threads=threads) for threads in (1, 2))
     for name in ("delta", "coefficients", "losses"):
         assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
 
@@ -284,10 +284,10 @@ def test_threads_give_the_same_bits(structured):
 def test_rows_may_come_in_any_order(structured):
     rng = np.random.default_rng(5)
     qid, y, s = np.repeat(np.arange(4), 15), rng.permutation(60) / 20, 0.1 * rng.normal(size=60)
-    straight = separate(structured, er.RankingData.from_arrays(None, y, qid=qid), s)
+    straight = separate(er.RankingData.from_arrays(None, y, qid=qid), s, structured)
     order = rng.permutation(60)
     mixed = er.RankingData.from_arrays(None, y[order], qid=qid[order])
-    shuffled = separate(structured, mixed, s[order])
+    shuffled = separate(mixed, s[order], structured)
     np.testing.assert_allclose(shuffled.losses, straight.losses[mixed.qid], atol=1e-12)
     np.testing.assert_allclose(shuffled.coefficients, straight.coefficients[order], atol=1e-12)
 
@@ -346,15 +346,15 @@ def test_scores_without_a_sum_have_no_value_and_spoil_no_other_query(query, stru
     y, s = (np.append(each, each[0]) for each in query)
     data = er.RankingData.from_arrays(None, np.tile(y, 2), group=[len(y)] * 2)
     scores = np.concatenate([s, s])
-    sound = slopes(structured, data, scores)
+    sound = slopes(data, scores, structured)
     scores[0] = bad
-    found = slopes(structured, data, scores)
+    found = slopes(data, scores, structured)
     assert np.isnan(found.values).tolist() == [True, False]
     for name in ("slope", "curvature"):
         assert np.isnan(getattr(found, name)).tolist() == [True] * len(y) + [False] * len(y)
         assert getattr(found, name)[len(y) :].tolist() == getattr(sound, name)[len(y) :].tolist()
     with pytest.raises(DataError, match="query 0: scores must be finite"):
-        separate(structured, data, scores)
+        separate(data, scores, structured)
 
 
 def test_targets_are_for_one_set_of_documents():

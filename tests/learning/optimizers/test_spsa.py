@@ -286,7 +286,7 @@ def test_the_value_is_the_evaluation_to_the_bit(drawn, measure, seed, hidden):
     architecture = form_of(hidden).on(data)
     thetas = np.random.default_rng(seed).integers(-2, 3, (11, architecture.size)).astype(float)
     for chosen in ways_to_break_ties(measure):
-        theirs = [er.evaluate(chosen, data, architecture.at(theta).score(data.X)).means[str(chosen)] for theta in thetas]
+        theirs = [er.evaluate(data, architecture.at(theta).score(data.X), chosen).means[str(chosen)] for theta in thetas]
         problem = Measured(chosen.over(data), architecture)
         if not np.all(np.isfinite(theirs)):
             with pytest.raises(er.errors.DataError, match="no query counts"):

@@ -84,7 +84,7 @@ def test_the_measure_is_reported_as_asked_and_selects_by_the_worst_order_of_ties
     measure = er.parse_measure(f"nDCG(ties='{ties}')@2")
 
     def mean(asked, data):
-        return er.evaluate(asked, data, np.zeros(6)).means[str(asked)]
+        return er.evaluate(data, np.zeros(6), asked).means[str(asked)]
 
     verdict = Judge(Task(measure, train, valid if validated else None), lambda iterate: lambda data: np.zeros(6))(None, 9.0)
     assert verdict.value == mean(measure, train)

@@ -29,8 +29,8 @@ SUFFIXES = (".run", ".run.gz")  #: by which a file is known as a run
 
 
 def write_run(
-    path: str | os.PathLike[str],
     data: Any,
+    path: str | os.PathLike[str],
     scores: npt.ArrayLike | str = "score",
     name: str | None = None,
     *,

@@ -37,10 +37,10 @@ PerRow: TypeAlias = npt.ArrayLike | Predicts | str | Callable[[RankingData], npt
 
 
 def profile(
-    measure: str | Measure,
     data: RankingData | Shards,
     scores: PerRow,
     direction: PerRow,
+    measure: str | Measure,
     *,
     low: float = -math.inf,
     high: float = math.inf,
@@ -86,10 +86,10 @@ class Step:
 
 
 def line_search(
-    measure: str | Measure,
     data: RankingData | Shards,
     scores: PerRow,
     direction: PerRow,
+    measure: str | Measure,
     *,
     low: float = -math.inf,
     high: float = math.inf,

@@ -83,7 +83,7 @@ class Slopes(Shown):
         return {"slope": self.slope, "curvature": self.curvature}
 
 
-def slopes(objective: Objective, data: RankingData, scores: npt.ArrayLike, threads: int | None = None) -> Slopes:
+def slopes(data: RankingData, scores: npt.ArrayLike, objective: Objective, threads: int | None = None) -> Slopes:
     """The value, slope and curvature of ``objective`` at ``scores``, one per row in the caller's order.
 
     >>> from exactrank.learning.objectives.lambdas import Lambdas

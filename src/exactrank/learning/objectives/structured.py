@@ -193,7 +193,7 @@ class Separated:
         return f"Separated({len(self.losses):,} queries, {len(self.coefficients):,} documents)"
 
 
-def separate(structured: Structured, data: RankingData, scores: npt.ArrayLike, threads: int | None = None) -> Separated:
+def separate(data: RankingData, scores: npt.ArrayLike, structured: Structured, threads: int | None = None) -> Separated:
     """The most violated rankings at ``scores``, one per row in the caller's order.
 
     >>> from exactrank.measures.graded import NDCG

@@ -78,7 +78,7 @@ def optimality(
 
     with picture(plot, force) as draw:
         judged = read(data, reading)
-        found = examined(load_model(model, judged.n_features), judged, measure=measure, threads=threads)
+        found = examined(judged, load_model(model, judged.n_features), measure=measure, threads=threads)
         if draw is not None:
             draw(found.figure())
     if as_json:
@@ -137,7 +137,7 @@ def forces(
     judged = read(data, reading)
     loaded = None if model is None else load_model(model, judged.n_features)
     scores = None if loaded is None else loaded.predict(judged, threads)
-    found = examined(objective, judged, scores, queries=queries, seed=seed, threads=threads)
+    found = examined(judged, objective, scores, queries=queries, seed=seed, threads=threads)
     if as_json:
         print_json(found.to_json())
     else:
@@ -179,7 +179,7 @@ def importance(
 
     with picture(plot, force) as draw:
         judged = read(data, reading)
-        found = examined(load_model(model, judged.n_features), judged, measure, repeats=repeats, seed=seed, threads=threads)
+        found = examined(judged, load_model(model, judged.n_features), measure, repeats=repeats, seed=seed, threads=threads)
         if draw is not None:
             draw(found.figure(features=top))
     if as_json:
@@ -223,7 +223,7 @@ def smoothness(
     with picture(plot, force) as draw:
         judged = read(data, reading)
         found = followed(
-            load_model(model, judged.n_features), judged, measure=measure, percent=percent, weights=weights,
+            judged, load_model(model, judged.n_features), measure=measure, percent=percent, weights=weights,
             samples=sample or SAMPLES, points=points, seed=seed, threads=threads,
         )  # fmt: skip
         if draw is not None:
