@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +22,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, NullLocator
 from PIL import Image
 
@@ -401,6 +403,32 @@ def scaling(path: Path) -> None:
         axes.set_xlabel("queries, of 20 documents with 10 features")
         axes.set_ylabel("ms a tree")
         axes.legend(loc="upper left")
+
+
+@picture("layers.svg")
+def layers(path: Path) -> None:
+    """architecture.md: the layers of the package, from the contract of import-linter; ``tests/docs/test_pages.py`` compares the two."""
+    names = package_layers()
+    figure = Figure(figsize=(5.5, 0.34 * len(names)), layout="constrained")
+    axes = figure.subplots()
+    for level, row in enumerate(reversed(names)):
+        width = 4 / len(row)
+        for i, name in enumerate(row):
+            axes.add_patch(Rectangle((i * width, level), width - 0.05, 0.85, facecolor=BLUE, alpha=0.15))
+            axes.text((i + 0.5) * width - 0.025, level + 0.42, name, ha="center", va="center")
+    axes.annotate("", (4.2, 0), (4.2, len(names) - 0.15), arrowprops={"arrowstyle": "->", "color": GREY})
+    axes.text(4.3, len(names) / 2, "imports", color=GREY, rotation=90, va="center")
+    axes.set_xlim(0, 4.5)
+    axes.set_ylim(0, len(names))
+    axes.axis("off")
+    figure.savefig(path, metadata={"Description": " > ".join(" | ".join(row) for row in names)})
+
+
+def package_layers() -> list[list[str]]:
+    """Return the packages of each layer, from the uppermost to the lowest, as pyproject.toml has them."""
+    contracts = tomllib.loads((FOLDER.parents[1] / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    uppermost_first = next(contract["layers"] for contract in contracts if contract["name"] == "imports point one way")
+    return [re.findall(r"exactrank\.(\w+)", layer) for layer in uppermost_first]
 
 
 @picture("report.png")

@@ -2,6 +2,8 @@
 
 import re
 import sys
+import tomllib
+from xml.etree import ElementTree
 
 import pytest
 
@@ -46,6 +48,14 @@ def test_pictures_are_small_and_have_no_date():
         assert path.stat().st_size < 60_000, path.name
         if path.suffix == ".svg":
             assert re.findall(r"<dc:date>(\d{4})", path.read_text()) == ["1970"], path.name
+
+
+def test_the_picture_of_the_layers_is_that_of_the_import_contract():
+    picture = ElementTree.parse(ROOT / "docs" / "img" / "layers.svg")
+    description = picture.find(".//{http://purl.org/dc/elements/1.1/}description")
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["name"] == "imports point one way")
+    assert description.text == " > ".join(layers).replace("exactrank.", ""), "make pictures PICTURES=layers.svg"
 
 
 def test_pictures_say_in_words_what_they_show():
