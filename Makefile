@@ -12,7 +12,7 @@ BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.26" ninja
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-pages test-browser test-gpu check format types headers docs pictures bench bench-compare trace mutate fuzz faults soak sanitize sanitize-threads clean
+.PHONY: demo test test-pages test-browser test-gpu check format types headers docs pictures bench bench-compare trace mutate fuzz faults soak sanitize sanitize-threads clean counts
 
 demo:
 	@$(MAKE) --question $(VENV)/.installed || echo "Installing exactrank into $(VENV). This compiles its C++ core, which takes a few minutes, once."
@@ -41,8 +41,9 @@ test-gpu: $(VENV)/.tested
 	else echo "There is no NVIDIA GPU here: the kernels are emulated on the processor, and the CUDA tests are skipped."; fi
 	$(BIN)/python -m pytest tests/backends/test_gpu.py tests/backends/test_gpu_forest.py tests/torch/test_torch.py tests/rankers/test_torch_ranker.py
 
-# Format, lint, types, direction of imports, headers that stand alone, strict docs; the core was built without a warning. With --jobs at once.
-check: format types headers docs
+# Format, lint, types, direction of imports, headers that stand alone, strict docs, limits of size; the core was built without a warning. With
+# --jobs at once.
+check: format types headers docs counts
 
 format: $(VENV)/.checked
 	ruff format --check .
@@ -60,6 +61,10 @@ headers: $(VENV)/.checked
 	  -Isrc/native -I$$(python -m nanobind --include_dir) -I$$(python -c 'import sysconfig; print(sysconfig.get_path("include"))')"; \
 	find src/native -name '*.hpp' | xargs -P $$(getconf _NPROCESSORS_ONLN) -I HEADER $$compile -include HEADER -x c++ /dev/null && \
 	find src/native -name '*.hpp' | sed 's/.*/#include "&"/' | $$compile -I. -x c++ -
+
+# Lines, files, `Any` and the like: none may grow.
+counts:
+	$(PYTHON) benchmarks/counts.py
 
 docs: $(VENV)/.checked
 	mkdocs build --strict --quiet --site-dir build/site

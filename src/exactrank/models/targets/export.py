@@ -10,7 +10,7 @@ from exactrank.models.targets import TARGETS
 from exactrank.models.targets.target import Export, Target
 
 
-class Fitted(Protocol):
+class HoldsModel(Protocol):
     """A ranker after its fit."""
 
     @property
@@ -18,7 +18,7 @@ class Fitted(Protocol):
         """The model that was trained."""
 
 
-def export(model: Model | Fitted | Scorer, target: str | Target, **settings: Any) -> Export:
+def export(model: Model | HoldsModel | Scorer, target: str | Target, **settings: Any) -> Export:
     """Return ``model``, or the model of a fitted ranker, in the format of ``target``, which has these ``settings``."""
     if isinstance(target, Target) and settings:
         raise SettingError(f"the target {target.name} already exists; give its settings ({', '.join(settings)}) when you create it")
