@@ -133,7 +133,7 @@ __all__ = list(_MODULE_OF)
 
 
 class _Exactrank(ModuleType):
-    """A module where a public function keeps its name when a package of the same name is imported, as `compare` and `fuse` are."""
+    """A module where a public function keeps its name when a package of the same name is imported, as `compare` does."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (isinstance(value, ModuleType) and name in _MODULE_OF):

@@ -15,8 +15,8 @@ import exactrank as er
 from exactrank.data.backend import LocalBackend, Round, packed_answers
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.dataset import EachPart, Part
-from exactrank.data.files import cache
 from exactrank.data.folds import Drawn
+from exactrank.data.formats import cache
 from exactrank.data.sharded import ShardedData, sharded
 from exactrank.data.shards import manifest_of, query_range, read_shards
 from exactrank.learning.objectives import summed_steps
@@ -303,7 +303,7 @@ def test_a_manifest_names_the_files_and_a_file_that_changed_or_vanished_is_named
     (tmp_path / "shards.json").write_text(manifest_of(shards))
     assert sharded(read_shards(tmp_path), LocalBackend()).n_queries == 1200
     for path in (tmp_path, tmp_path / "shards.json"):
-        with pytest.raises(er.errors.DataError, match=r"stands for data in several files; read it with xr\.read_shards"):
+        with pytest.raises(er.errors.DataError, match=r"stands for data in several files; read it with er\.read_shards"):
             er.read(path)
     assert sharded(read_shards(f"file://{tmp_path}/part-*.xr"), LocalBackend()).n_queries == 1200
     er.write(query_range(whole, 0, 500), tmp_path / "part-0001.xr", force=True)

@@ -309,9 +309,9 @@ def test_documents_that_were_not_retrieved_and_other_devices_are_refused(gpu, on
     scores = np.where(np.arange(data.n_documents) == 3, -np.inf, data.X[:, 0])
     for ask in (er.profile, er.line_search):
         with pytest.raises(er.errors.IncompatibleError, match=r"-inf.*leave out device"):
-            ask("nDCG@5", data, scores, data.X[:, 1], device="cuda")
+            ask(data, scores, data.X[:, 1], "nDCG@5", device="cuda")
         with pytest.raises(er.errors.SettingError, match="device='gpu' is not \"cuda\""):
-            ask("nDCG@5", data, data.X[:, 0], data.X[:, 1], device="gpu")
+            ask(data, data.X[:, 0], data.X[:, 1], "nDCG@5", device="gpu")
     with pytest.raises(er.errors.SettingError, match=r"device='gpu'.*cuda"):
         er.DirectRank("nDCG@5", device="gpu").fit(data)
 

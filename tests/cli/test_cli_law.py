@@ -218,7 +218,7 @@ def test_bad_words(lawful, number, name, option):
 READ = {"--valid", "--pairs", "--test", "--model", "--check", "--data", "--run", "--clicks"}
 #: Outputs beside --out: pictures, and the several files of a fusion or a front.
 OTHER_OUTPUTS = {"generate": {"--log"}, "clicks": {"--plot"}, "pareto": {"--plot", "--save"}, "fuse": {"--save", "--config", "--plot"}} | {
-    f"probe {each}": {"--plot"} for each in ("optimality", "importance", "smoothness")
+    f"inspect {each}": {"--plot"} for each in ("optimality", "importance", "smoothness")
 }
 WITHOUT_OUT = {
     "info",

@@ -680,7 +680,7 @@ def doubled(x):
 
 
 NOTEBOOK = """
-import numpy as np, exactrank as xr
+import numpy as np, exactrank as er
 
 POWER = {power}
 

@@ -25,7 +25,7 @@ from unittest import mock
 import numpy as np
 
 import exactrank as er
-from exactrank.data.files import cache
+from exactrank.data.formats import cache
 from exactrank.data.formats.cache import ALIGNMENT, CHECKSUM, MAGIC, PREAMBLE, VERSION, X_OFFSET, _checksum, block_checksums
 
 FIELDS = ("magic", "version", "offset", "length", "checksum", "size")

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import exactrank as er
-from exactrank.data.files import cache, cache_footer, read_as
+from exactrank.data.files import read_as
+from exactrank.data.formats import cache, cache_footer
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.cache_footer import SECTIONS
 from exactrank.data.formats.stream import Block, Stream, stream_of
@@ -229,7 +230,7 @@ WHILE_IN_USE = """
 import copy, os, sys
 import numpy as np
 import exactrank as er
-from exactrank.data.files import cache
+from exactrank.data.formats import cache
 
 path, how, cache.READ_WHOLE = sys.argv[1], sys.argv[2], int(sys.argv[3])
 data = copy.deepcopy(er.read(path)) if how == "truncate what was copied" else er.read(path)

@@ -20,7 +20,8 @@ import exactrank as er
 from exactrank.cli import app
 from exactrank.data.alignment import aligned
 from exactrank.data.describe import describe
-from exactrank.data.files import arrow, csv, read_as, stream, write_stream
+from exactrank.data.files import read_as, stream, write_stream
+from exactrank.data.formats import arrow, csv
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.cache_footer import parsed_footer
 from exactrank.data.levels import codes_of, levels_in

@@ -47,5 +47,5 @@ def test_fractions_that_make_no_sense_are_refused(fractions):
 def test_parts_without_a_query_are_refused():
     with pytest.raises(er.errors.DataError, match=r"a fraction of 0.1 of 3 queries is none; give a larger fraction, or more queries"):
         er.split(judged(3), 0.9, 0.1)
-    with pytest.raises(er.errors.IncompatibleError, match=r"data is of type ndarray; give a RankingData, from xr\.read or"):
+    with pytest.raises(er.errors.IncompatibleError, match=r"data is of type ndarray; give a RankingData, from er\.read or"):
         er.split(np.ones((3, 2)), 0.5, 0.5)

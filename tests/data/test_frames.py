@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from exactrank.data.files import arrow as arrow_module, csv as csv_module
+from exactrank.data.formats import arrow as arrow_module, csv as csv_module
 from exactrank.data.formats.arrow import ParquetFormat
 from exactrank.data.formats.base import Columns, ReadOptions
 from exactrank.data.formats.csv import CsvFormat

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings, strategies as st
 
 import exactrank as er
 from exactrank import _core
-from exactrank.data.files import letor
+from exactrank.data.formats import letor
 from tests.reference import letor as reference
 
 NUMBERS = st.one_of(
@@ -268,7 +268,7 @@ def test_wide_and_sparse_text_is_taken_while_it_is_worth_it(tmp_path):
 
 def test_another_extensions_errors_are_not_ours(tmp_path):
     """DuckDB, once imported, must not turn what we raise into an error of its own."""
-    code = "import duckdb, exactrank as xr, sys\ntry:\n    er.read(sys.argv[1], n_features=2**62)\nexcept MemoryError:\n    print('ours')"
+    code = "import duckdb, exactrank as er, sys\ntry:\n    er.read(sys.argv[1], n_features=2**62)\nexcept MemoryError:\n    print('ours')"
     done = subprocess.run([sys.executable, "-c", code, write(tmp_path, "1 qid:1 1:1\n")], capture_output=True, text=True, check=False)
     assert done.stdout == "ours\n", done.stderr
 

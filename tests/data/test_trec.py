@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from exactrank._support import files, pipes
-from exactrank.data.files import trec
+from exactrank.data.formats import trec
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.stream import stream_of
 from exactrank.data.formats.text_column import TextColumn

@@ -380,7 +380,7 @@ def test_command_shows_the_splits_of_trees_and_names_as_they_are(command, monkey
     assert ("gain" in shown, "splits" in shown, "7.5" in shown) == (True, True, True)
     data = replace(some_data(), feature_names=("tf[title]", "2", "3"))
     monkeypatch.setattr("exactrank.loading.load", lambda path, n_features, module, kind: er.Model(Trees(data.feature_names)))
-    monkeypatch.setattr("exactrank.cli.probe.read", lambda path, options: data)
+    monkeypatch.setattr("exactrank.cli.inspect.read", lambda path, options: data)
     assert "tf[title]" in command("trees.json", "data.txt", "-m", "AP").stdout
 
 

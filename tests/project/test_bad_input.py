@@ -106,7 +106,7 @@ def test_wrong_kinds_of_arguments(name, argument, value, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: er.evaluate(None, SCORES, "nDCG"), r"data is None; give a RankingData, from xr\.read or RankingData\.from_arrays"),
+        (lambda: er.evaluate(None, SCORES, "nDCG"), r"data is None; give a RankingData, from er\.read or RankingData\.from_arrays"),
         (lambda: er.evaluate(DATA, None, "nDCG"), "scores is None; give one number per row, of the 12 documents"),
         (lambda: er.evaluate(DATA, 3.0, "nDCG"), "scores is 3.0; give one number per row"),
         (lambda: er.load(3), "the path is 3; give the path of a file or a folder, as text or a Path"),

@@ -9,7 +9,7 @@ from nbclient import NotebookClient
 #: What comes first, and then a cell for each result by its name.
 SETUP = """
 import warnings
-import numpy as np, pandas as pd, exactrank as xr
+import numpy as np, pandas as pd, exactrank as er
 warnings.filterwarnings("ignore", category=FutureWarning)
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 4))

@@ -36,8 +36,8 @@ LIBRARIES = ("scipy.linalg", "scipy.optimize", "scipy.special", "scipy.stats")
 EXCEPTED = {
     "torch": "PyTorch's own kernels differ",
     "gpu": "CUDA's own kernels differ",
-    "objectives/on_gpu.py": "CUDA's own kernels differ",
-    "probe/optimality.py:_draw_whole": "places in a picture",
+    "learning/objectives/on_gpu.py": "CUDA's own kernels differ",
+    "inspect/optimality.py:_draw_whole": "places in a picture",
 }
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
-from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -27,7 +26,7 @@ from exactrank.data.formats.trec import Judgments, RetrievalRun
 from exactrank.learning.training.history import History
 from exactrank.learning.training.progress import Progress
 from exactrank.models.base import Scorer
-from tests import GOLDEN
+from tests import GOLDEN, ROOT
 from tests.compare.comparisons import make_comparison, with_failure
 from tests.compare.html_tree import VOID
 
@@ -357,7 +356,7 @@ def test_a_fusion_of_two_is_shown_with_its_picture():
 
 
 def test_colors_are_those_of_the_report():
-    style = (Path(pictures.__file__).parent / "compare" / "page" / "report.css").read_text()
+    style = (ROOT / "src" / "exactrank" / "compare" / "page" / "report.css").read_text()
     light = dict(re.findall(r"--(c\d|ink|quiet): (#\w+)", style.partition("@media")[0]))
     full = {name: color if len(color) == 7 else "#" + "".join(2 * digit for digit in color[1:]) for name, color in light.items()}
     assert tuple(full[f"c{i}"] for i in range(len(pictures.COLORS))) == pictures.COLORS

@@ -132,7 +132,7 @@ def test_what_asks_for_weights_refuses_a_sum_with_words():
     named = er.models.Sum(tuple(replace(part, feature_names=data.feature_names) for part in parts), np.ones(2))
     for probe in (er.inspect.optimality, er.inspect.smoothness):
         with pytest.raises(er.errors.IncompatibleError, match="a sum model has no weight"):
-            probe(er.Model(named), data, measure="nDCG@5")
+            probe(data, er.Model(named), measure="nDCG@5")
     assert len(er.inspect.importance(data, er.Model(named), measure="nDCG@5", repeats=2).per_feature) == 4
 
 

@@ -145,7 +145,7 @@ def test_every_ranker_is_here_or_refuses(tmp_path):
         elif not ranker.takes.shards:
             if name == "torch" and find_spec("torch") is None:
                 continue
-            with pytest.raises(er.errors.IncompatibleError, match=r"needs its data in one file; xr\.read one, or use LambdaMART, MART"):
+            with pytest.raises(er.errors.IncompatibleError, match=r"needs its data in one file; er\.read one, or use LambdaMART, MART"):
                 ranker().fit(shards)
         else:
             pytest.fail(f"{name} trains on data in several files, and has no test here")
@@ -548,7 +548,7 @@ def test_what_stays_refused_says_what_would_do(whole, tmp_path):
     ):
         er.RankNet(bags=3).fit(cut_into(alike, tmp_path, [700], "alike"))
     with pytest.raises(
-        er.errors.IncompatibleError, match=r"valid is in several files, and the training data is not; read both with xr\.read_shards"
+        er.errors.IncompatibleError, match=r"valid is in several files, and the training data is not; read both with er\.read_shards"
     ):
         er.RankNet().fit(data, valid=shards)
     other = er.RankingData.from_arrays(data.X[:, :2], data.y, group=data.sizes, feature_names=("a", "b"))

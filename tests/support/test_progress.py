@@ -20,7 +20,7 @@ FRAME = re.compile(rf"^[\w-]+ +[━╸╺]+ +(\d+% )?{TIMES} elapsed(, about {TI
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 WORK = """
-import numpy as np, exactrank as xr
+import numpy as np, exactrank as er
 rng = np.random.default_rng(0)
 data = er.RankingData.from_arrays(rng.normal(size=(160, 3)), rng.integers(0, 3, 160), group=[8] * 20, feature_names=["a", "b", "c"])
 """

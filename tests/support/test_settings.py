@@ -153,7 +153,7 @@ def test_a_setting_without_effect_is_refused(name, of):
 def test_the_declaration_is_all_there_is(name):
     ranker = RANKERS[name]
     positional = [of for of, one in inspect.signature(ranker).parameters.items() if one.kind is not one.KEYWORD_ONLY]
-    assert positional == ["module" if name == "torch" else "measure"]
+    assert positional == ["measure"]
     assert list(inspect.signature(ranker).parameters) == sorted(ranker.settings, key=lambda of: of != positional[0])
     assert ranker().get_params() == {of: one.default for of, one in ranker.settings.items()}
     assert dict(ranker.space) == {of: one.search for of, one in ranker.settings.items() if one.search is not None}

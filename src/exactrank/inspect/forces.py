@@ -208,7 +208,7 @@ def forces(
 
     >>> from exactrank.measures import NDCG
     >>> data = RankingData.from_arrays(None, [0, 1, 2, 0, 1, 3, 2, 0], group=[4, 4])
-    >>> ranknet, lambdarank = forces(Lambdas(), data), forces(Lambdas(NDCG()), data)
+    >>> ranknet, lambdarank = forces(data, Lambdas()), forces(data, Lambdas(NDCG()))
     >>> ranknet.potential, ranknet.convex, lambdarank.symmetric, lambdarank.potential
     (True, True, True, False)
     """

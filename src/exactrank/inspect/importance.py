@@ -179,7 +179,7 @@ def importance(
 
     >>> X = [[3.0, 1.0], [2.0, 1.0], [1.0, 5.0], [9.0, 2.0], [4.0, 1.0], [2.0, 3.0]]
     >>> data = RankingData.from_arrays(X, [2, 1, 0, 1, 0, 0], group=[3, 3], feature_names=["bm25", "length"])
-    >>> result = importance(Model(Linear(np.array([1.0, 0.0]))), data, "nDCG@10", repeats=100)
+    >>> result = importance(data, Model(Linear(np.array([1.0, 0.0]))), "nDCG@10", repeats=100)
     >>> [(feature.feature, round(feature.drop, 2), round(feature.error, 2)) for feature in result.per_feature]
     [('bm25', 0.26, 0.04), ('length', 0.0, 0.0)]
     """

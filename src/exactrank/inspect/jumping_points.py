@@ -36,7 +36,7 @@ def jumping_points(
 
     >>> data = RankingData.from_arrays(None, [0, 1, 0, 1, 0], qid=["a", "a", "a", "b", "b"])
     >>> scores, direction = [2.0, 1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 3.0, 0.0, 0.0]
-    >>> [jumping_points(measure, data, scores, direction).tolist() for measure in ("nDCG@1", "nDCG")]
+    >>> [jumping_points(data, scores, direction, measure).tolist() for measure in ("nDCG@1", "nDCG")]
     [[1, 0], [3, 0]]
     """
     check_data(data)

@@ -192,9 +192,9 @@ def optimality(
     by default the one that it was trained on.
 
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.4, 0.5]], [0, 2, 1], group=[3], feature_names=["bm25", "dense"])
-    >>> optimality(Model(Linear(np.array([1.0, 0.5]))), data, measure="nDCG@10")
+    >>> optimality(data, Model(Linear(np.array([1.0, 0.5]))), measure="nDCG@10")
     Optimality('nDCG@10 0.5869 is not a coordinatewise maximum: moving the weight of dense from 0.5 into (1.2, inf) raises it by 0.4131.')
-    >>> optimality(Model(Linear(np.array([0.2, 0.5]))), data, measure="nDCG@10")
+    >>> optimality(data, Model(Linear(np.array([0.2, 0.5]))), measure="nDCG@10")
     Optimality('nDCG@10 1.0000 is a coordinatewise maximum: no change of a single weight raises it.')
     """
     check_data(data)
@@ -202,7 +202,7 @@ def optimality(
     linear = trained.scorer
     if not isinstance(linear, Linear):
         remedy = "give a linear model" + (
-            "; probe smoothness (er.inspect.smoothness) looks at networks" if linear.kind == "network" else ""
+            "; inspect smoothness (er.inspect.smoothness) looks at networks" if linear.kind == "network" else ""
         )
         raise IncompatibleError(f"a {linear.kind} model has no weight per feature, so there are no step functions; {remedy}")
     parsed = measure_of(trained, measure)

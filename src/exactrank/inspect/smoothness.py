@@ -227,7 +227,7 @@ def smoothness(
     compared on a grid of ``points``, on which hidden weights are sampled; all others are known exactly.
 
     >>> data = RankingData.from_arrays([[1.0, 0.0], [0.0, 1.0], [0.4, 0.5]], [0, 2, 1], group=[3], feature_names=["bm25", "dense"])
-    >>> result = smoothness(Model(Linear(np.array([0.7, 0.5]))), data, measure="nDCG@10")
+    >>> result = smoothness(data, Model(Linear(np.array([0.7, 0.5]))), measure="nDCG@10")
     >>> [(curve.weight.name, round(curve.low, 1), round(curve.high, 1), round(curve.gain, 4)) for curve in result.curves]
     [('bm25', -100.0, -40.5, 0.4131), ('dense', 68.0, 100.0, 0.4131)]
     """

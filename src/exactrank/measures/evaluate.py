@@ -143,7 +143,7 @@ def evaluate(
     settings is that of [`Clicks.evaluate`][exactrank.clicks.Clicks.evaluate].
 
     >>> data = RankingData.from_arrays(None, [0, 2, 1, 0], qid=["a", "a", "a", "b"])
-    >>> evaluate(["nDCG@10", "RR"], data, [0.3, 0.2, 0.1, 0.9])
+    >>> evaluate(data, [0.3, 0.2, 0.1, 0.9], ["nDCG@10", "RR"])
     Evaluation(nDCG@10=0.3295, RR=0.2500)
     """
     check_data(data, Shards)

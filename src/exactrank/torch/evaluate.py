@@ -26,7 +26,7 @@ def evaluate(
 
     Documents are grouped by ``lengths``, ``offsets`` or query ids (``qid``) in any order.
 
-    >>> evaluate(["nDCG@10", "RR"], torch.tensor([0.3, 0.2, 0.1, 0.9]), torch.tensor([0, 2, 1, 0]), lengths=[3, 1])
+    >>> evaluate(torch.tensor([0.3, 0.2, 0.1, 0.9]), torch.tensor([0, 2, 1, 0]), ["nDCG@10", "RR"], lengths=[3, 1])
     {'nDCG@10': 0.32950090240120666, 'RR': 0.25}
     """
     metrics = Metrics(measures)

@@ -61,7 +61,7 @@ def profile(
     the GPU, for nDCG, DCG, P, R and RBP of finite scores.
 
     >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=["a", "a", "b", "b"])
-    >>> f = profile("nDCG@1", data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0])
+    >>> f = profile(data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], "nDCG@1")
     >>> f.breakpoints.tolist(), f.values.tolist(), f.best()
     ([0.5, 2.0], [0.5, 1.0, 0.5], Interval(low=0.5, high=2.0, value=1.0))
     """
@@ -107,7 +107,7 @@ def line_search(
     and RBP of finite scores.
 
     >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=["a", "a", "b", "b"])
-    >>> line_search("nDCG@1", data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], low=0.1, high=1.5)
+    >>> line_search(data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], "nDCG@1", low=0.1, high=1.5)
     Step(alpha=1.0, value=1.0, interval=Interval(low=0.5, high=1.5, value=1.0))
     """
     check_data(data, Shards)

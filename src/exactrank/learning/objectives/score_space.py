@@ -88,7 +88,7 @@ def slopes(data: RankingData, scores: npt.ArrayLike, objective: Objective, threa
 
     >>> from exactrank.learning.objectives.lambdas import Lambdas
     >>> data = RankingData.from_arrays(None, [0, 1], group=[2])
-    >>> slopes(Lambdas(), data, [0.0, 0.0]).slope
+    >>> slopes(data, [0.0, 0.0], Lambdas()).slope
     array([-0.5,  0.5])
     """
     check_data(data)

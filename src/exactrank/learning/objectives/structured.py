@@ -198,7 +198,7 @@ def separate(data: RankingData, scores: npt.ArrayLike, structured: Structured, t
 
     >>> from exactrank.measures.graded import NDCG
     >>> data = RankingData.from_arrays(None, [0, 1, 0], group=[3])
-    >>> found = separate(Structured(NDCG(k=1)), data, [0.0, 0.5, 0.25])
+    >>> found = separate(data, [0.0, 0.5, 0.25], Structured(NDCG(k=1)))
     >>> found.delta, found.coefficients, found.losses
     (array([1.]), array([ 0., -1.,  1.]), array([0.75]))
     """
