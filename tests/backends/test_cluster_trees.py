@@ -322,7 +322,7 @@ def test_a_lost_state_costs_a_repeated_round(name: str, what: str, shards: Calla
 
 
 def test_a_state_lost_in_a_line_search_costs_another_search(shards: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    make, cut, asked, settled = RANKERS["DirectRankTrees"], shards(DATA, 1000), count(1), forest_part.TreeQuestion.settled
+    make, cut, asked, settled = RANKERS["DirectRankTrees"], shards(DATA, 1000), count(1), forest_part.TreeQuestion.settle
     whole = trained(make, cut)
 
     def forgetful(self: forest_part.TreeQuestion, part: Any) -> Any:
@@ -330,13 +330,13 @@ def test_a_state_lost_in_a_line_search_costs_another_search(shards: Callable[...
             part.memo.clear()
         return settled(self, part)
 
-    monkeypatch.setattr(forest_part.TreeQuestion, "settled", forgetful)
+    monkeypatch.setattr(forest_part.TreeQuestion, "settle", forgetful)
     assert same(trained(make, cut).scorer.table, whole.scorer.table)
     assert next(asked) > 4
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-@pytest.mark.parametrize("where", ["ask", "settled"], ids=["in a tree", "in a line search"])
+@pytest.mark.parametrize("where", ["ask", "settle"], ids=["in a tree", "in a line search"])
 def test_a_lost_worker_changes_nothing(
     where: str, how: signal.Signals, shards: Callable[..., Any], cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

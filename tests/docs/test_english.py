@@ -155,7 +155,7 @@ REMAINING: dict[str, int] = {
     "data": 304,
     "fusion": 162,
     "gpu": 41,
-    "learning": 344,
+    "learning": 284,
     "measures": 51,
     "models": 278,
     "rankers": 188,

@@ -138,7 +138,7 @@ def test_a_judge_stands_for_the_value():
     problem, order = ForceProblem(objective, LinearModel().on(data), data, lambda theta: 7.0), np.arange(7)
     assert problem.value(np.zeros(5)) == 7.0
     assert problem.pass_over(np.ones(5), order, 0.1).tobytes() == parametric.pass_over(np.ones(5), order, 0.1).tobytes()
-    assert problem.drawn(3) is problem
+    assert problem.with_draws(3) is problem
     with pytest.raises(er.errors.SettingError, match="l2 must be"):
         Parametric(Lambdas(), LinearModel().on(data), data, l2=-1.0)
 

@@ -131,7 +131,7 @@ class GradeSpread:
 class Drawn(GradeSpread):
     """The same, but drawn at random."""
 
-    def drawn(self, number):
+    def with_draws(self, number):
         return self
 
 

@@ -84,7 +84,7 @@ def forest_of(data, valid=None, **settings):
 
 def grown(forest, trees, times=1):
     for _ in range(times):
-        trees = forest.grown(trees)
+        trees = forest.extend(trees)
     return trees
 
 
@@ -98,7 +98,7 @@ def test_a_model_scores_as_its_forest_to_the_bit(seed, weight, times):
     read = from_record(json.loads(json.dumps(to_record(trees))), "here")
     assert (read.count, read.forest) == (times, None)
     assert same(read.table, trees.table)
-    for part, ours in ((data, forest.part.scores), (valid, forest._valid[0].scores)):
+    for part, ours in ((data, forest.part.scores), (valid, forest._valid._scores)):
         assert ours.tobytes() == read.table.native.scores(part.X, 1).tobytes()
     assert forest.verdict(trees) == forest_of(data, valid).verdict(read)
 

@@ -207,7 +207,7 @@ def _answer(
         )
     ranking_objective = _objectives[objective]
     if _is_sampled(type(ranking_objective)):
-        batch = Batch.of(cast(Sampled, ranking_objective).drawn(int(step)), kind, groups, grades.detach())
+        batch = Batch.of(cast(Sampled, ranking_objective).with_draws(int(step)), kind, groups, grades.detach())
     else:
         batch = _batches.of((groups, grades), partial(Batch.of, ranking_objective, kind), objective, kind)
     losses, gradient = batch.losses(scores.detach(), weight, cast(Reduction, reduction))

@@ -88,11 +88,11 @@ def test_draws_are_standard_logistic():
 def test_every_query_sample_seed_and_number_has_draws_of_its_own():
     y, s = np.tile([0.0, 1.0, 2.0, 1.0, 0.0, 2.0], 2), np.tile(np.linspace(0, 1, 6), 2)
     data, one = er.RankingData.from_arrays(None, y, group=[6, 6]), SampledLambdas(er.measures.NDCG(), samples=1)
-    found = [slopes(data, s, o).slope for o in (one, replace(one, seed=1), one.drawn(1), replace(one, samples=2))]
+    found = [slopes(data, s, o).slope for o in (one, replace(one, seed=1), one.with_draws(1), replace(one, samples=2))]
     halves = [half.tobytes() for slope in found for half in (slope[:6], slope[6:])]
     assert len(set(halves)) == 8
-    assert one.drawn(3) == replace(one, draw=3)
-    assert slopes(data, s, one.drawn(0)).slope.tobytes() == found[0].tobytes()
+    assert one.with_draws(3) == replace(one, draw=3)
+    assert slopes(data, s, one.with_draws(0)).slope.tobytes() == found[0].tobytes()
 
 
 @pytest.mark.parametrize(

@@ -353,7 +353,7 @@ def test_a_problem_with_draws_gets_those_of_each_step():
     class Noisy:
         number: int = -1
 
-        def drawn(self, number):
+        def with_draws(self, number):
             return Noisy(number)
 
     @dataclass(frozen=True)

@@ -154,11 +154,11 @@ class SampledLambdas(LambdaRule):
         """Itself on ``data``."""
         return _core.sampled_lambdas(self.rule_on(data), self.samples, self.noise, self.seed, self.draw, self.first)
 
-    def drawn(self, number: int) -> "SampledLambdas":
+    def with_draws(self, number: int) -> "SampledLambdas":
         """The same with draws of their own, for the tree (or the step) of that number."""
         return replace(self, draw=number)
 
-    def counted_from(self, query: int, document: int) -> "SampledLambdas":
+    def for_part(self, query: int, document: int) -> "SampledLambdas":
         """Itself for a part of the whole, whose first query has this number there."""
         return replace(self, first=query)
 

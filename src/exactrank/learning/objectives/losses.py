@@ -105,7 +105,7 @@ class ListMLELoss:
         top = np.where(one_grade, 0, np.minimum(sizes, self.k or NO_CUTOFF))
         return _core.listmle(ideal.astype(np.int32), top.astype(np.int32), data.indptr)
 
-    def counted_from(self, query: int, document: int) -> "ListMLELoss":
+    def for_part(self, query: int, document: int) -> "ListMLELoss":
         """Itself for a part of the whole, whose first document has this number there."""
         return replace(self, first=document)
 

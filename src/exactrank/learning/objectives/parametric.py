@@ -122,12 +122,12 @@ class ForceProblem(Posed):
         super().__init__(objective, architecture, data, l2, threads)
         self.value = judge
 
-    def drawn(self, number: int) -> Self:
+    def with_draws(self, number: int) -> Self:
         """Itself with the draws of that number, where there are any."""
         if not isinstance(self.objective, Sampled):
             return self
         other = copy(self)
-        other._sum = replace(self._sum, objective=Recognized(self.objective.drawn(number)))
+        other._sum = replace(self._sum, objective=Recognized(self.objective.with_draws(number)))
         return other
 
 
@@ -183,7 +183,7 @@ class QuerySum:
                 f"{type(objective).__name__} of a query may depend on other queries, so data in several files cannot answer for it;"
                 f" train on a RankingData, or use one of {known}"
             )
-        return objective.counted_from(part.first, part.first_document) if isinstance(objective, Numbered) else objective
+        return objective.for_part(part.first, part.first_document) if isinstance(objective, Numbered) else objective
 
 
 @dataclass(frozen=True, eq=False)

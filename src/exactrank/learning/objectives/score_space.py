@@ -46,7 +46,7 @@ def read_measure(objective: object) -> None:
 class Sampled(Objective, Protocol):
     """An objective that depends on random draws."""
 
-    def drawn(self, number: int) -> Objective:
+    def with_draws(self, number: int) -> Objective:
         """Itself with the draws of that number."""
 
 
@@ -54,7 +54,7 @@ class Sampled(Objective, Protocol):
 class Numbered(Objective, Protocol):
     """An objective whose draws depend on the number of a query or document in the whole."""
 
-    def counted_from(self, query: int, document: int) -> Objective:
+    def for_part(self, query: int, document: int) -> Objective:
         """Itself for a part of the whole, whose first query and document have these numbers there."""
 
 

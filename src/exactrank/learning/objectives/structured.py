@@ -96,7 +96,7 @@ class Structured:
             targets = separation.coefficients(worths, data.indptr, random_from(self.first, self.seed, data.n_documents))
         return _core.StructuredLoss(separation, targets, self.slack == "rescaled")
 
-    def counted_from(self, query: int, document: int) -> "Structured":
+    def for_part(self, query: int, document: int) -> "Structured":
         """Itself for a part of the whole, whose first document has this number there."""
         return replace(self, first=document)
 

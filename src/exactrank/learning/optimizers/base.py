@@ -98,7 +98,7 @@ class Resumable(Optimizer[P_contra, It_contra, S], Protocol[P_contra, It_contra,
 class Redrawn(Protocol):
     """A problem that depends on random draws, which change in every step."""
 
-    def drawn(self, number: int) -> Self:
+    def with_draws(self, number: int) -> Self:
         """Return the problem with the draws of the step of this number."""
 
 

@@ -204,8 +204,8 @@ class Growing(Protocol[It]):
     def barren(self) -> str:
         """The reason why there is no first part, if there is none."""
 
-    def grown(self, iterate: It) -> It:
-        """``iterate`` with one part more, or with as many where none can follow."""
+    def extend(self, iterate: It) -> It:
+        """Return ``iterate`` with one more part, or as it is if none can follow."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class Growth(Generic[It]):
 
     def step(self, problem: Growing[It], state: State[It]) -> State[It]:
         """Return the state with another part."""
-        larger = problem.grown(state.theta)
+        larger = problem.extend(state.theta)
         if larger.count > state.steps:
             return State(larger, math.nan, larger.count)
         return replace(state, theta=larger, done=True, trouble="" if state.steps else problem.barren)

@@ -149,7 +149,7 @@ class Run(Generic[P, It, S]):
         """The iterate that is kept."""
         entries, problem = recorder.journal.entries, self.problem
         # Whether the problem is drawn anew for each step is asked once, since a protocol answers slowly.
-        drawn = problem.drawn if isinstance(problem, Redrawn) else lambda step: problem
+        drawn = problem.with_draws if isinstance(problem, Redrawn) else lambda step: problem
         now = entries.get(recorder.place)
         if isinstance(now, Trained | Standing):
             trained = now if isinstance(now, Trained) else now.result()

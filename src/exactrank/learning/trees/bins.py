@@ -1,4 +1,4 @@
-"""Where the values of features are cut into bins; the same for any order of the documents, any cut into files and any number of threads.
+"""Bins for the values of features; the same for any order of the documents, any cut into files and any number of threads.
 
 Cuts come from a sample of the documents, which a hash of their features draws (`src/native/trees/bins.hpp`).
 """
@@ -34,21 +34,21 @@ class Layout:
 
     @cached_property
     def native(self) -> _core.BinLayout:
-        """The kernels' form of it."""
+        """The layout as the kernels take it."""
         return _core.BinLayout.of_cuts(self.start, self.cuts, self.kinds)
 
     @cached_property
     def key(self) -> str:
-        """What tells it from other layouts."""
+        """A hash that distinguishes it from other layouts."""
         return xxh3_128_hexdigest(self.start.tobytes() + self.cuts.tobytes() + self.kinds.tobytes())
 
     @cached_property
     def is_used(self) -> npt.NDArray[np.bool_]:
-        """Does each feature have more than one bin?"""
+        """A mask of the features with more than one bin."""
         return np.asarray(np.diff(self.start) + (self.kinds != NUMBER) > 0)
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what travels: the kernels' form is made again."""
+        """Return what travels: the native layout is made again."""
         return {name: vars(self)[name] for name in ("start", "cuts", "kinds")}
 
     def with_missing(self, X: Matrix, threads: int) -> "Layout":
@@ -68,20 +68,19 @@ class Layout:
         kinds[list(categorical)] = CATEGORY
         sample = answers[0][1] if len(answers) == 1 else np.concatenate([rows for _, rows in answers])
         if limit < _ALL and _are_alike(sample, limit, threads):
-            sample = _repeated(data.ask(EachPart(distinct_rows)), size / documents)
+            sample = _repeat_rows(data.ask(EachPart(distinct_rows)), size / documents)
         native = _core.BinLayout.of_sample(sample, min(bins, 65_534), kinds, threads)
         return cls(native.start, native.cuts, kinds)
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which features have missing values in a part, and the documents of the part that are in the sample."""
+    """Asks for a mask of the features with missing values in a part, and for its documents that are in the sample."""
 
     limit: int  #: documents are in the sample whose hash is at most this
     threads: int
 
     def __call__(self, part: Part) -> tuple[npt.NDArray[np.bool_], Matrix]:
-        """Answer for ``part``."""
         X = part.data.X
         _, _, missing, _ = _core.summarize_columns(X, self.threads)
         if self.limit == _ALL and part.whole:
@@ -90,18 +89,18 @@ class Sampling:
 
 
 def distinct_rows(part: Part) -> tuple[Matrix, npt.NDArray[np.int64]]:
-    """Return the distinct documents of ``part``, and how many there are of each."""
+    """Return the distinct documents of ``part``, and the number of copies of each."""
     rows, counts = np.unique(part.data.X.view(np.uint32), axis=0, return_counts=True)
     return rows.view(np.float32), counts.astype(np.int64)
 
 
 def _are_alike(sample: Matrix, limit: int, threads: int) -> bool:
-    """Are there so few distinct documents that values may be missing from the sample?"""
-    some = sample[_core.sampled_rows(sample, limit // 8, threads)]
-    return len(np.unique(some.view(np.uint32), axis=0)) < DISTINCT
+    """Return whether there are so few distinct documents that values may be missing from the sample."""
+    rows = sample[_core.sampled_rows(sample, limit // 8, threads)]
+    return len(np.unique(rows.view(np.uint32), axis=0)) < DISTINCT
 
 
-def _repeated(answers: Sequence[tuple[Matrix, npt.NDArray[np.int64]]], share: float) -> Matrix:
+def _repeat_rows(answers: Sequence[tuple[Matrix, npt.NDArray[np.int64]]], share: float) -> Matrix:
     """Return each distinct document of all parts as often as its ``share`` of the sample, at least once."""
     rows, inverse = np.unique(np.concatenate([rows for rows, _ in answers]).view(np.uint32), axis=0, return_inverse=True)
     counts = np.zeros(len(rows), np.int64)

@@ -22,7 +22,7 @@ SLOPE_BITS, CURVATURE_BITS, SUM_BITS = 13, 11, 52
 
 @dataclass(frozen=True)
 class GrowthSettings:
-    """How a tree grows; see `exactrank.rankers.boosted` for what each setting means."""
+    """The rules by which a tree grows; see `exactrank.rankers.boosted` for what each setting means."""
 
     leaves: int
     depth: int
@@ -94,14 +94,14 @@ class Units:
         return cls(*(math.ldexp(1.0, exponent - bit) for exponent, bit in zip(exponents, bits, strict=True)))
 
     def hold(self, slope: float, curvature: float, documents: int) -> bool:
-        """Are these units large enough for forces of that size?"""
+        """Return whether these units are large enough for forces of that size."""
         least = Units.of(slope, curvature, documents)
         return least.slope <= self.slope and least.curvature <= self.curvature
 
 
 @dataclass(frozen=True)
 class Draws:
-    """All that is drawn at random for the trees of a forest: for each by its number, so that training that is resumed draws the same."""
+    """Random draws for the trees of a forest: for each tree by its number, so that training that is resumed draws the same."""
 
     seed: int
     first: int  #: the number of the forest's first tree, among those of all forests
@@ -112,17 +112,17 @@ class Draws:
         """Return where the tree of that number stands among those of all forests."""
         return self.first + number
 
-    def drawn(self, number: int, queries: int) -> npt.NDArray[np.bool_]:
-        """Return which queries, of the number ``queries``, the tree is fitted to: at least one."""
+    def draw_queries(self, number: int, queries: int) -> npt.NDArray[np.bool_]:
+        """Return a mask of the queries, of the number ``queries``, that the tree is fitted to: at least one."""
         draws = np.random.default_rng([self.seed, self.place(number)]).random(queries)
         return np.asarray(draws < max(self.query_fraction, np.nextafter(draws.min(), 1.0)))
 
-    def seen(self, number: int, weights: PerQuery) -> PerQuery:
+    def query_weights(self, number: int, weights: PerQuery) -> PerQuery:
         """Return the ``weights`` of the queries that the tree is fitted to, and 0 for others."""
-        return weights if self.query_fraction == 1 else np.where(self.drawn(number, len(weights)), weights, 0.0)
+        return weights if self.query_fraction == 1 else np.where(self.draw_queries(number, len(weights)), weights, 0.0)
 
     def features(self, number: int, layout: Layout) -> tuple[Allowed, int]:
-        """Return which features the tree may use, and a number that its further draws depend on."""
+        """Return a mask of the features that the tree may use, and a number that its further draws depend on."""
         rng = np.random.default_rng([self.seed, self.place(number), 1])
         key, order = int(rng.integers(2**63)), rng.random(len(layout.kinds))
         useful = np.flatnonzero(layout.is_used)
@@ -134,7 +134,7 @@ class Draws:
 
 @dataclass(eq=False)
 class WeightedTree:
-    """A tree that has grown; ``values`` are its leaves' and have been multiplied by ``weight``."""
+    """A tree that has grown; ``values`` are the outputs of its leaves times ``weight``."""
 
     tree: _core.GrownTree
     values: PerLeaf
@@ -142,8 +142,8 @@ class WeightedTree:
 
 
 def tree_table(grown: Sequence[WeightedTree], layout: Layout) -> TreeTable:
-    """Return trees that have grown, one or more, as the table of a model: made at once, for it takes as long for one tree as for many."""
-    trees = [each.tree for each in grown]
+    """Return trees that have grown, at least one, as the table of a model."""
+    trees = [member.tree for member in grown]
     feature, bins, missing_left, left, right, gain, documents = (
         np.concatenate([getattr(tree, name) for tree in trees])
         for name in ("feature", "bin", "missing_left", "left", "right", "gain", "documents")
@@ -163,25 +163,20 @@ def tree_table(grown: Sequence[WeightedTree], layout: Layout) -> TreeTable:
         left=left,
         right=right,
         gain=np.minimum(gain, LARGEST).astype(np.float32),
-        leaf_value=np.concatenate([each.values for each in grown]),
+        leaf_value=np.concatenate([member.values for member in grown]),
         set_start=np.cumsum([0, *map(len, sets)]),
         sets=np.concatenate(sets) if sets else np.empty(0, np.uint32),
-        shrinkage=np.array([each.weight for each in grown]),
+        shrinkage=np.array([member.weight for member in grown]),
         cover=documents.astype(np.float64),
     )
 
 
 def _category_sets(tree: _core.GrownTree, layout: Layout) -> Iterator[npt.NDArray[np.uint32]]:
-    """Yield the categories on the left of each categorical split, as bits by their own numbers."""
-    feature, bits, start = tree.feature, tree.categories, tree.category_start
-    for split in np.flatnonzero(layout.kinds[feature] == CATEGORY):
-        yield _words(layout, int(feature[split]), bits[start[split] : start[split + 1]])
-
-
-def _words(layout: Layout, feature: int, bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
-    """Return the categories whose bins are in ``bits``, as bits by their own numbers."""
-    bins = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
-    categories = layout.cuts[layout.start[feature] + bins].astype(np.int64)
-    words = np.zeros(int(categories.max()) // 32 + 1, np.uint32)
-    np.bitwise_or.at(words, categories // 32, np.left_shift(np.uint32(1), (categories % 32).astype(np.uint32)))
-    return words
+    """Yield the categories on the left of each categorical split, as bits by their own numbers instead of those of their bins."""
+    for split in np.flatnonzero(layout.kinds[tree.feature] == CATEGORY):
+        bits = tree.categories[tree.category_start[split] : tree.category_start[split + 1]]
+        bins = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
+        categories = layout.cuts[layout.start[tree.feature[split]] + bins].astype(np.int64)
+        words = np.zeros(int(categories.max()) // 32 + 1, np.uint32)
+        np.bitwise_or.at(words, categories // 32, np.left_shift(np.uint32(1), (categories % 32).astype(np.uint32)))
+        yield words

@@ -15,7 +15,7 @@ from exactrank.gpu.forest import BinsOnGpu, RowsOnGpu
 from exactrank.gpu.lists import Lists
 from exactrank.learning.objectives.forces_on_gpu import forces_on, knows
 from exactrank.learning.trees.growth import Allowed, PerLeaf
-from exactrank.learning.trees.part import Asked, ForestPart, LeafNumbers, Plan, TreeState
+from exactrank.learning.trees.part import ForestPart, LeafNumbers, Plan, Round, TreeState
 from exactrank.models.tree_table import TreeTable
 
 REMEDY = "give fewer documents or features, or leave out device"
@@ -66,16 +66,16 @@ class GpuForestPart(ForestPart):
         self._curvature_there: Array = None
 
     def _compute_forces(self, number: int) -> None:
-        xp, seen = self._device.xp, self._seen(number)
-        seen_there = xp.asarray(np.ascontiguousarray(seen))
+        xp, weights = self._device.xp, self._query_weights(number)
+        weights_there = xp.asarray(np.ascontiguousarray(weights))
         if self._forces_there is None:
-            self._slope_there, self._curvature_there = map(xp.asarray, self._forces(number, seen))
+            self._slope_there, self._curvature_there = map(xp.asarray, self._forces(number, weights))
         else:
-            self._slope_there, self._curvature_there = self._forces_there(self._scores_there, seen_there)
-        self._chosen_there = None
-        if not (seen > 0).all() or self._weight is not None:
-            is_seen = seen_there[self._query_of_document] > 0
-            self._chosen_there = (is_seen if self._weight is None else is_seen & (self._weight > 0)).astype(np.uint8)
+            self._slope_there, self._curvature_there = self._forces_there(self._scores_there, weights_there)
+        self._mask_there = None
+        if not (weights > 0).all() or self._weight is not None:
+            is_used = weights_there[self._query_of_document] > 0
+            self._mask_there = (is_used if self._weight is None else is_used & (self._weight > 0)).astype(np.uint8)
 
     def _largest(self, number: int) -> tuple[float, float, float]:
         xp = self._device.xp
@@ -84,28 +84,28 @@ class GpuForestPart(ForestPart):
         return slope, curvature, 0.0 if curvature > 0 else float(self._weights_there(number).max())
 
     def _weights_there(self, number: int) -> Array:
-        """Return what `_weights_seen` does, on the GPU."""
-        seen = self._device.xp.asarray(np.ascontiguousarray(self._seen(number)))[self._query_of_document]
-        return seen if self._weight is None else seen * self._weight
+        """Return what `_document_weights` does, on the GPU."""
+        weights = self._device.xp.asarray(np.ascontiguousarray(self._query_weights(number)))[self._query_of_document]
+        return weights if self._weight is None else weights * self._weight
 
     def _begin(self, state: TreeState) -> None:
         if state.flat:
             self._curvature_there = self._weights_there(state.number)
-        forces = self._chosen_there, self._slope_there, self._curvature_there
+        forces = self._mask_there, self._slope_there, self._curvature_there
         self._on_gpu.begin(*forces, 1 / state.units.slope, 1 / state.units.curvature)
 
     def grow(self, growth: _core.Growth, state: TreeState) -> None:
         """Grow the whole tree in rounds of several nodes, each of which waits for the GPU."""
         self.start(state)
-        while asked := growth.asks(ahead=True):
-            growth.take(self._answer(asked, state.allowed), self.plan.threads)
+        while splits := growth.asks(ahead=True):
+            growth.take(self._answer(splits, state.allowed), self.plan.threads)
 
-    def _answer(self, asked: Asked, allowed: Allowed) -> npt.NDArray[np.uint64]:
-        return self._on_gpu.answer(asked, allowed, self.plan.documents)
+    def _answer(self, splits: Round, allowed: Allowed) -> npt.NDArray[np.uint64]:
+        return self._on_gpu.answer(splits, allowed, self.plan.documents)
 
     def _settle(self, tree: _core.GrownTree, state: TreeState) -> None:
         units, self._leaves = state.units, len(tree.documents)
-        forces = self._chosen_there, self._slope_there, self._curvature_there
+        forces = self._mask_there, self._slope_there, self._curvature_there
         self._leaf_there, self.sums = self._on_gpu.settle(tree, *forces, 1 / units.fine_slope, 1 / units.fine_curvature)
 
     def _add(self, values: PerLeaf) -> None:

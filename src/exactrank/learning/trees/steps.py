@@ -24,13 +24,13 @@ from exactrank.learning.trees.part import Outputs, TreeQuestion
 from exactrank.measures.bound import BoundMeasure
 from exactrank.measures.ties import worst_tie_order
 
-Some = slice | npt.NDArray[np.bool_]
+Selection = slice | npt.NDArray[np.bool_]
 #: The best step between two lengths along the outputs of the tree that has just grown; on the queries that it did not see, or on all.
 Steps = Callable[[Forest, PerLeaf, bool, float, float], float]
 
 
 def exact_steps(task: Task) -> Steps:
-    """Return the line search of the measure of ``task``, as it selects, on its data."""
+    """Return the line search of the measure by which ``task`` selects, on its data."""
     return LocalSteps(task) if task.data.is_here else DistantSteps(task)
 
 
@@ -41,21 +41,22 @@ class LocalSteps:
         self._task = task
 
     def __call__(self, forest: Forest, outputs: PerLeaf, unseen: bool, low: float, high: float) -> float:
-        """Return the middle of the best interval between ``low`` and ``high``."""
-        search, some = self._search(_weights(forest, unseen))
-        slopes = Outputs(outputs, forest.part.leaf)[some]
+        search, documents = self._search(_search_weights(forest, unseen))
+        slopes = Outputs(outputs, forest.part.leaf)[documents]
         begin = low * slopes
-        begin += forest.part.scores[some]
+        begin += forest.part.scores[documents]
         search.start(begin)
         return low + search.best(slopes, 0.0, high - low).middle()
 
-    def _search(self, weights: PerQuery) -> tuple[LineSearch, Some]:
+    def _search(self, weights: PerQuery) -> tuple[LineSearch, Selection]:
         """Return a search in which queries have these ``weights``, and the documents that it is about."""
         bound = replace(self._bound, weights=weights)
         if weights.all() or not _core.LineSearch.serves(bound.native):
             return LineSearch(bound), slice(None)
-        some = np.repeat(weights > 0, bound.data.sizes)
-        return LineSearch(_on_some(bound, weights > 0, some), self._peak), some  # in memory for the documents of these queries alone
+        documents = np.repeat(weights > 0, bound.data.sizes)
+        return LineSearch(
+            _on_some(bound, weights > 0, documents), self._peak
+        ), documents  # in memory for the documents of these queries alone
 
     @cached_property
     def _bound(self) -> BoundMeasure:
@@ -73,8 +74,7 @@ class DistantSteps:
         self._search = SearchedMeasure(selecting(worst_tie_order(task.measure).over(task.data, threads=task.threads)))
 
     def __call__(self, forest: Forest, outputs: PerLeaf, unseen: bool, low: float, high: float) -> float:
-        """Return the middle of the best interval between ``low`` and ``high``."""
-        weights = _weights(forest, unseen)
+        weights = _search_weights(forest, unseen)
         is_all = weights is forest.plan.weights
         search = self._search.reweigh(None if is_all else Unseen(forest.plan.draws, forest.count, len(weights)))
 
@@ -86,54 +86,50 @@ class DistantSteps:
 
 @dataclass(frozen=True)
 class Unseen:
-    """The weights of queries that a tree did not see, and 0 for the others."""
+    """The weights of queries that a tree did not see, and 0 for all others."""
 
     draws: Draws
     number: int  #: of the tree
     queries: int
 
     def __call__(self, first: int, weights: PerQuery) -> PerQuery:
-        """Return those of the queries from number ``first`` on."""
-        return np.where(self.draws.drawn(self.number, self.queries)[first : first + len(weights)], 0.0, weights)
+        return np.where(self.draws.draw_queries(self.number, self.queries)[first : first + len(weights)], 0.0, weights)
 
 
 @dataclass(frozen=True, eq=False)
 class TreeCourse:
-    """Scores along the outputs of a tree that has just grown, from ``low`` times these on."""
+    """Scores along the outputs of a tree that has just grown, from ``low`` times its outputs on."""
 
     question: TreeQuestion  #: that settles the tree in its part
     low: float
 
     @property
     def key(self) -> Hashable:
-        """Which forest it is of."""
         return self.question.forest
 
     def go(self, state: LineState, threads: int) -> None:
-        """Bring ``state`` to the scores at which the search begins."""
         where = self.question.count, self.low
         if state.position != where:
             outputs = self.slopes(state, self.question.outputs, threads)
-            state.stand(where, self.low * outputs + self.question.settled(state.part).scores, threads)
+            state.stand(where, self.low * outputs + self.question.settle(state.part).scores, threads)
 
     def slopes(self, state: LineState, direction: PerLeaf, threads: int) -> npt.NDArray[np.float64]:
-        """Return the output of each document's leaf."""
-        return Outputs(direction, self.question.settled(state.part).leaf)[:]
+        return Outputs(direction, self.question.settle(state.part).leaf)[:]
 
 
-def _weights(forest: Forest, unseen: bool) -> PerQuery:
+def _search_weights(forest: Forest, unseen: bool) -> PerQuery:
     """Return the weights of the queries on which the step of the next tree is searched."""
     weights = forest.plan.weights
-    others = Unseen(forest.plan.draws, forest.count, len(weights))(0, weights) if unseen else weights
-    return others if others.any() else weights
+    unseen_weights = Unseen(forest.plan.draws, forest.count, len(weights))(0, weights) if unseen else weights
+    return unseen_weights if unseen_weights.any() else weights
 
 
-def _on_some(bound: BoundMeasure, chosen: Some, documents: Some) -> BoundMeasure:
-    """Return the measure on the queries that are ``chosen``, and their ``documents``, without features."""
-    grades, ends = sealed(bound.grades[documents]), np.concatenate([[0], np.cumsum(bound.data.sizes[chosen])])
+def _on_some(bound: BoundMeasure, queries: Selection, documents: Selection) -> BoundMeasure:
+    """Return the measure on some ``queries`` and their ``documents``, without features."""
+    grades, ends = sealed(bound.grades[documents]), np.concatenate([[0], np.cumsum(bound.data.sizes[queries])])
     tie_key = grades if bound.tie_key is bound.grades else None if bound.tie_key is None else bound.tie_key[documents]
     data = RankingData(sealed(np.empty((len(grades), 0), np.float32)), grades, sealed(ends), np.arange(len(ends) - 1), ())
-    return replace(bound, data=data, weights=bound.weights[chosen], grades=grades, tie_key=tie_key)
+    return replace(bound, data=data, weights=bound.weights[queries], grades=grades, tie_key=tie_key)
 
 
 def _by_block(bound: BoundMeasure) -> Iterator[BoundMeasure]:
