@@ -256,7 +256,7 @@ def test_moving_trees_there_and_back_changes_nothing():
     X, grades, group = columns()
     table = er.LambdaMART(trees=3, min_documents=2).fit(X, grades, group=group).model_.scorer.table
     by = np.array([SECONDS, 0.1])
-    back = table.moved(by).moved(-by)
+    back = table.shift(by).shift(-by)
     assert np.allclose(back.threshold, table.threshold, atol=1e-6)
     assert np.array_equal(back.leaf_value, table.leaf_value)
 

@@ -26,7 +26,7 @@ from exactrank.data import ranking_data
 from exactrank.data.ranking_data import checksum
 from exactrank.models import KINDS, missing as policies
 from exactrank.models.deep import Net
-from exactrank.models.missing import fill_values, filled
+from exactrank.models.missing import fill_missing, fill_values
 from exactrank.models.plain_tree import PlainTree, table_of
 from exactrank.models.sum import Sum
 from exactrank.models.thresholds import Thresholds
@@ -85,12 +85,12 @@ def test_missing_zero_is_zero_and_missing_mean_is_the_mean_of_the_training_data(
 def test_filling_goes_by_blocks_and_copies_only_what_has_holes(monkeypatch):
     monkeypatch.setattr(policies, "ROWS_PER_BLOCK", 7)
     X = random_matrix()
-    assert filled(X, np.zeros(6)) is X
+    assert fill_missing(X, np.zeros(6)) is X
     holed = with_holes(X)
     before = holed.copy()
     fill = fill_values(holed, tuple("abcdef"), "mean")
     np.testing.assert_allclose(fill, np.nanmean(holed.astype(np.float64), axis=0), rtol=1e-12)
-    assert np.array_equal(filled(holed, fill), np.where(np.isnan(holed), fill.astype(np.float32), holed))
+    assert np.array_equal(fill_missing(holed, fill), np.where(np.isnan(holed), fill.astype(np.float32), holed))
     assert np.array_equal(holed, before, equal_nan=True)
 
 
@@ -306,7 +306,16 @@ def every_kind():
     network = er.models.Network(np.ones((2, 3)), np.zeros(2), np.ones(2), np.zeros(3), ones)
     steps = Thresholds((np.array([0.5]),) * 3, (np.array([1.0]),) * 3)
     filled_in = er.models.Linear(np.array([0.0, 1.0, 2.0]), missing="mean", fill=ones)
-    return [linear, filled_in, network, steps, trees, Sum((linear, trees), np.ones(2)), linear.anchored(offset), network.anchored(offset)]
+    return [
+        linear,
+        filled_in,
+        network,
+        steps,
+        trees,
+        Sum((linear, trees), np.ones(2)),
+        linear.with_offset(offset),
+        network.with_offset(offset),
+    ]
 
 
 CELLS = st.one_of(st.floats(-5, 5), st.sampled_from([np.nan, np.inf, -np.inf, 1e39, 2.0**24 + 1, 1.7e9 + 0.5, 1e-46, -0.0]))

@@ -22,7 +22,7 @@ def one_by_one(X, steps):
 
 @given(ROWS, STEPS)
 def test_scores_are_sums_of_steps(X, steps):
-    scorer = er.models.Thresholds.merged(steps, n_features=4)
+    scorer = er.models.Thresholds.from_steps(steps, n_features=4)
     assert scorer.score(X) == pytest.approx(one_by_one(X, steps), abs=1e-12)
     for j in range(4):
         own = [threshold for k, threshold, _ in steps if k == j]
@@ -33,9 +33,9 @@ def test_scores_are_sums_of_steps(X, steps):
 def test_merging_changes_no_score(X, edges, random):
     """To the bit, and in any order: the jumps of boosting lie on a grid on which sums are exact."""
     steps = [(j, threshold, confidence(edge)) for j, threshold, edge in edges]
-    ours = er.models.Thresholds.merged(steps, n_features=4).score(X)
+    ours = er.models.Thresholds.from_steps(steps, n_features=4).score(X)
     random.shuffle(steps)
-    assert ours.tolist() == one_by_one(X, steps) == er.models.Thresholds.merged(steps, n_features=4).score(X).tolist()
+    assert ours.tolist() == one_by_one(X, steps) == er.models.Thresholds.from_steps(steps, n_features=4).score(X).tolist()
 
 
 def test_thresholds_are_compared_as_doubles():
@@ -48,7 +48,7 @@ def test_thresholds_are_compared_as_doubles():
 def test_scores_do_not_depend_on_threads_or_neighbors():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20_000, 5)).astype(np.float32)
-    scorer = er.models.Thresholds.merged(np.c_[rng.integers(0, 5, 300), rng.standard_normal(300), rng.standard_normal(300)], 5)
+    scorer = er.models.Thresholds.from_steps(np.c_[rng.integers(0, 5, 300), rng.standard_normal(300), rng.standard_normal(300)], 5)
     one = scorer.score(X, threads=1)
     assert np.array_equal(one, scorer.score(X, threads=3))
     assert np.array_equal(one[5000:5100], scorer.score(X[5000:5100]))
@@ -57,7 +57,7 @@ def test_scores_do_not_depend_on_threads_or_neighbors():
 @given(STEPS, st.booleans(), st.sampled_from(["error", "zero", "mean"]))
 def test_a_file_keeps_every_bit(tmp_path_factory, steps, named, policy):
     path = tmp_path_factory.mktemp("models") / "model.json"
-    merged = er.models.Thresholds.merged(steps, 4, ("a", "b", "c", "d") if named else ())
+    merged = er.models.Thresholds.from_steps(steps, 4, ("a", "b", "c", "d") if named else ())
     scorer = er.models.Thresholds(
         merged.thresholds, merged.jumps, merged.feature_names, policy, np.arange(4.0) / 3 if policy == "mean" else None
     )

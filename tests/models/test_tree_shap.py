@@ -89,7 +89,7 @@ def test_contributions_follow_the_policy_for_missing_values():
 
 def test_contributions_of_differences_from_an_offset_are_those_of_whole_features():
     X, offset = rows(4).astype(np.float64), np.array([4096.0, 0.0, 64.0, 0.0])
-    scorer = er.models.TreeEnsemble.of_lightgbm(trained(4, zero_as_missing=False).model_to_string()).anchored(offset)
+    scorer = er.models.TreeEnsemble.of_lightgbm(trained(4, zero_as_missing=False).model_to_string()).with_offset(offset)
     whole = (X + offset).astype(np.float32)
     close(scorer.contributions((whole - offset).astype(np.float32), offset), scorer.contributions(whole))
 

@@ -23,9 +23,9 @@ def test_the_first_trees_are_those_of_lightgbm(booster, seed, data):
     table, X = ensemble(text).table, hard_rows(text, seed)
     assert same(table.first(count), ensemble(booster.model_to_string(num_iteration=count)).table)
     assert er.models.TreeEnsemble(table.first(0)).score(X).tolist() == [0.0] * len(X)
-    assert same(table.first(0).joined(table), table)
-    assert same(table.joined(table.first(0)), table)
-    assert same(table.single(0).joined(*(table.single(t) for t in range(1, table.n_trees))), table)
+    assert same(table.first(0).join(table), table)
+    assert same(table.join(table.first(0)), table)
+    assert same(table.single(0).join(*(table.single(t) for t in range(1, table.n_trees))), table)
 
 
 @given(boosters(), st.integers(0, 99), st.data())
@@ -34,19 +34,19 @@ def test_weights_go_into_the_leaves(booster, seed, data):
     text, trees = booster.model_to_string(), booster.num_trees()
     weights = data.draw(st.lists(st.one_of(st.just(1.0), st.floats(-3, 3)), min_size=trees, max_size=trees))
     table, X = ensemble(text).table, hard_rows(text, seed)
-    changed, leaf = table.scaled(weights), booster.predict(X, pred_leaf=True).reshape(len(X), trees)
+    changed, leaf = table.scale(weights), booster.predict(X, pred_leaf=True).reshape(len(X), trees)
     theirs = [sum((w * booster.get_leaf_output(t, k) for t, (w, k) in enumerate(zip(weights, own, strict=True))), 0.0) for own in leaf]
     written = lgb.Booster(model_str=write_lightgbm(changed))
     assert er.models.TreeEnsemble(changed).score(X).tolist() == theirs == written.predict(X, raw_score=True).tolist()
     assert changed.shrinkage.tolist() == (table.shrinkage * weights).tolist()
-    assert same(table.scaled([1.0] * trees), table)
+    assert same(table.scale([1.0] * trees), table)
 
 
 @given(boosters(), boosters(), st.integers(0, 99))
 @settings(max_examples=20)
 def test_joined_trees_add_up(first, second, seed):
     tables = [ensemble(booster.model_to_string()).table for booster in (first, second)]
-    whole, X = tables[0].joined(*tables), hard_rows(second.model_to_string(), seed)
+    whole, X = tables[0].join(*tables), hard_rows(second.model_to_string(), seed)
     assert whole.n_trees == 2 * first.num_trees() + second.num_trees()
     scores = np.zeros(len(X))
     for table in (tables[0], *tables):
@@ -61,7 +61,7 @@ def test_moved_thresholds_are_rounded_down(booster, seed):
     """The largest double that is not above the sum: so what lay above a threshold does so after both have moved."""
     table, rng = ensemble(booster.model_to_string()).table, np.random.default_rng(seed)
     by = rng.choice([0.0, 1e9, -3.7, 2.0**40], table.n_features)
-    moved = table.moved(by)
+    moved = table.shift(by)
     for feature, decision, before, after in zip(table.feature, table.decision, table.threshold, moved.threshold, strict=True):
         if decision & CATEGORICAL or by[feature] == 0 or not np.isfinite(before):
             assert after == before
@@ -80,16 +80,16 @@ def test_arrays_cannot_be_changed_and_copies_are_the_same():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda table: table.scaled([1.0]), "1 weights, 1.0, for 3 trees; give one finite weight per tree"),
-        (lambda table: table.scaled([1.0, np.nan, 1.0]), "give one finite weight per tree"),
-        (lambda table: table.scaled([1.0, 1.0, 1e308]), "tree 2: leaf_value .* times its weight overflows; give a smaller one"),
+        (lambda table: table.scale([1.0]), "1 weights, 1.0, for 3 trees; give one finite weight per tree"),
+        (lambda table: table.scale([1.0, np.nan, 1.0]), "give one finite weight per tree"),
+        (lambda table: table.scale([1.0, 1.0, 1e308]), "tree 2: leaf_value .* times its weight overflows; give a smaller one"),
         (lambda table: table.first(4), "there are 3 trees, so the first 4"),
         (lambda table: table.first(-1), "the first -1"),
-        (lambda table: table.joined(table_of([STUMP], 2)), "4 and 2 features; join only trees of the same features"),
+        (lambda table: table.join(table_of([STUMP], 2)), "4 and 2 features; join only trees of the same features"),
     ],
 )
 def test_changes_that_make_no_sense_are_refused(change, said):
-    table = ensemble(trained(trees=3).model_to_string()).table.scaled([1.0, 1.0, 100.0])
+    table = ensemble(trained(trees=3).model_to_string()).table.scale([1.0, 1.0, 100.0])
     with pytest.raises(er.errors.ExactRankError, match=said):
         change(table)
 

@@ -33,7 +33,7 @@ def elsewhere(rng):
 
 
 def thresholds(rng):
-    return er.models.Thresholds.merged([(j % 4, rng.integers(-2, 3), rng.standard_normal()) for j in range(9)], 4, NAMES)
+    return er.models.Thresholds.from_steps([(j % 4, rng.integers(-2, 3), rng.standard_normal()) for j in range(9)], 4, NAMES)
 
 
 def trees(rng):
@@ -48,7 +48,7 @@ POLICIES = {"error": None, "zero": None, "mean": np.array([0.5, 1e9 + 2, -1.0, -
 def scorers(seed, makers, policy, anchored):
     rng = np.random.default_rng(seed)
     made = [replace(make(rng), missing=policy, fill=POLICIES[policy]) for make in makers]
-    return [scorer.anchored(OFFSET) for scorer in made] if anchored else made
+    return [scorer.with_offset(OFFSET) for scorer in made] if anchored else made
 
 
 def sample(seed, holes):
@@ -81,7 +81,7 @@ def test_the_mean_scores_the_mean_and_its_file_the_same(seed, makers, policy, an
 @pytest.mark.parametrize("makers", [[make] * 2 for make in MADE] + [[linear, elsewhere, thresholds]])
 def test_the_mean_is_anchored_as_its_parts_are(makers):
     mean, X = mean_of(scorers(0, makers, "error", anchored=False)), sample(0, holes=False)
-    assert np.array_equal(mean.anchored(OFFSET).score(X, 1, OFFSET), mean.score(X))
+    assert np.array_equal(mean.with_offset(OFFSET).score(X, 1, OFFSET), mean.score(X))
 
 
 @pytest.mark.parametrize("kind", KINDS)

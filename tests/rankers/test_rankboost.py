@@ -105,7 +105,7 @@ def test_scores_have_the_same_bits_however_they_are_added_up(seed, limit):
     problem = PairExponential(data, limit)
     one_after_the_other = StepScores(data.X)
     for state in run(problem, rounds=12):
-        scorer = er.models.Thresholds.merged(state.theta, 3)
+        scorer = er.models.Thresholds.from_steps(state.theta, 3)
         ours = scorer.score(data.X).tobytes()
         assert ours == one_after_the_other.at(state.theta).tobytes() == StepScores(data.X).at(state.theta).tobytes()
 
@@ -116,7 +116,7 @@ def test_scores_of_other_models_are_not_mixed_up():
     rng = np.random.default_rng(0)
     for _ in range(30):
         theta = np.c_[rng.integers(0, 3, 2), rng.choice([-0.5, 0.5], 2), rng.choice([-1.0, 1.0], 2)].ravel()[: rng.choice([3, 6])]
-        assert np.array_equal(ours.at(theta), er.models.Thresholds.merged(theta, 3).score(data.X))
+        assert np.array_equal(ours.at(theta), er.models.Thresholds.from_steps(theta, 3).score(data.X))
 
 
 @given(st.integers(0, 10_000), st.integers(1, 6))

@@ -10,7 +10,7 @@ from exactrank.measures.base import Measure
 from exactrank.measures.goal import parse_goal
 from exactrank.measures.parse import parse_measure
 from exactrank.models.linear import Linear
-from exactrank.models.missing import filled
+from exactrank.models.missing import fill_missing
 from exactrank.models.model import Model
 from exactrank.models.network import Network
 
@@ -40,5 +40,5 @@ def measure_of(model: Model, measure: str | Measure | None) -> Measure:
 def rows_for(scorer: Linear | Network, data: RankingData) -> RankingData:
     """Return ``data`` as the scorer reads it: its order of features, its offset, and its values for missing ones."""
     rows = (aligned(data, scorer.feature_names, levels=scorer.levels) if scorer.feature_names else data).relative_to(scorer.offset)
-    X = filled(rows.X, scorer.fill, rows.offset)
+    X = fill_missing(rows.X, scorer.fill, rows.offset)
     return rows if X is rows.X else replace(rows, X=X)

@@ -1,6 +1,6 @@
-"""Scorers: immutable functions from a document's features to its score, and the file they are kept in.
+"""Scorers: immutable functions from a document's features to its score, and the model file.
 
-A scorer is one file and one line in `KINDS`, which names its class by the ``"kind"`` that stands in model files.
+A scorer is one file and one line in `KINDS`, which names its class by its ``"kind"`` in model files.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ KINDS: "Registry[type[Scorer]]" = Registry("kind of scorer", {
     "trees": "exactrank.models.tree_ensemble:TreeEnsemble",
 })  # fmt: skip
 
-#: In which module each public name is that does not stand at the top.
+#: The module of each public name that `exactrank` does not export itself.
 PUBLIC = {
     "Deep": "deep", "Linear": "linear", "LinearModel": "architecture", "Network": "network", "NetworkModel": "architecture",
     "Scorer": "base", "Sum": "sum", "Thresholds": "thresholds", "TreeEnsemble": "tree_ensemble",
@@ -38,7 +38,7 @@ __getattr__ = imported_late(__name__, PUBLIC)
 
 
 def read_scorer(record: Mapping[str, Any], where: str) -> "Scorer":
-    """The scorer of any kind that ``to_record`` described; errors name ``where`` it was read."""
+    """Return the scorer of any kind that ``to_record`` described; errors name ``where`` it was read."""
     kind = record.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise DataError(f"{where}: the scorer's kind is {repr(kind)}; known: {', '.join(KINDS)}")

@@ -7,8 +7,8 @@ functions of theta. Theta is in units of standardized features,
 
 so that one learning rate suits all of them; `Architecture.at` gives the scorer, which takes raw features.
 
-Scores are linear in some of the parameters: in all of a linear model's, in a network's output weights. Those are the weights of
-other features, the outputs of the hidden units, so that whatever trains linear models can train them.
+Scores are linear in all parameters of a linear model, and in the output weights of a network. These are the weights of other features,
+the outputs of the hidden units, so that every method for linear models can train them.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ from exactrank.models.network import Network
 
 Theta = npt.NDArray[np.float64]
 HIDDEN = 100_000  #: maximum number of a network's units
-AT_ONCE = 8  #: vectors of parameters that share a reading of the features
+AT_ONCE = 8  #: parameter vectors for which the features are read once
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +50,12 @@ class Architecture:
 
     @property
     def linear(self) -> bool:
-        """Are scores linear in theta? Then convex losses have planes below them, and all documents tie where theta is 0."""
+        """True if scores are linear in theta: then convex losses have planes below them, and all documents tie at theta = 0."""
         return not self.hidden
 
     @cached_property
     def native(self) -> _core.Net:
-        """The kernels' form of it."""
+        """The form of the native core."""
         return _core.Net(self.mean, self.scale, self.hidden)
 
     def __getstate__(self) -> dict[str, object]:
@@ -63,11 +63,11 @@ class Architecture:
 
     @property
     def size(self) -> int:
-        """How many parameters there are."""
+        """The number of parameters."""
         return self.native.size
 
     def initial(self, rng: np.random.Generator) -> Theta:
-        """Random parameters: scores start small, but untied, and the input of each hidden unit has a deviation of about 1."""
+        """Return random parameters: scores start small, but untied, and the input of each hidden unit has a deviation of about 1."""
         features = len(self.mean)
         if self.linear:
             return np.asarray(0.01 * standard_normal(rng, features) / np.sqrt(features))
@@ -75,54 +75,54 @@ class Architecture:
         return np.concatenate([weights, np.zeros(self.hidden), 0.1 * standard_normal(rng, self.hidden) / np.sqrt(self.hidden)])
 
     def at(self, theta: Theta) -> Scorer:
-        """The scorer with the parameters ``theta``."""
+        """Return the scorer with the parameters ``theta``."""
         return Linear(theta * (1.0 / self.scale), self.feature_names) if self.linear else self._network(theta)
 
     def theta_of(self, weights: PerFeature) -> Theta:
-        """The parameters of the linear scorer with ``weights``."""
+        """Return the parameters of the linear scorer with ``weights``."""
         if self.linear:
             return np.asarray(weights * self.scale)
         raise IncompatibleError(f"weights of a linear model cannot start a network of {self.hidden} units; start at random")
 
     def theta_from(self, scorer: Scorer) -> Theta:
-        """The parameters of ``scorer``, which is of the same form and reads the same features, to begin from."""
+        """Return the parameters of ``scorer``, which must have the same form and features."""
         if self.linear and isinstance(scorer, Linear):
             return self.theta_of(scorer.weights)
         if isinstance(scorer, Network) and scorer.n_hidden == self.hidden:
             return scorer.on_scale(self.mean, self.scale).theta
-        found = f"a network of {scorer.n_hidden} units" if isinstance(scorer, Network) else f"a {scorer.kind} model"
-        ours = f"a network of {self.hidden} units" if self.hidden else "a linear model"
+        start = f"a network of {scorer.n_hidden} units" if isinstance(scorer, Network) else f"a {scorer.kind} model"
+        target = f"a network of {self.hidden} units" if self.hidden else "a linear model"
         remedy = f"hidden={scorer.n_hidden if isinstance(scorer, Network) else None}"
-        raise IncompatibleError(f"the model to start from is {found}, and {ours} is to be trained; give {remedy}, or another start")
+        raise IncompatibleError(f"the model to start from is {start}, and {target} is to be trained; give {remedy}, or another start")
 
     def linear_features(self, theta: Theta, data: RankingData) -> RankingData:
-        """``data`` with the features in whose weights the scores at ``theta`` are linear: its own, or what the hidden units say."""
+        """Return ``data`` with the features in whose weights the scores at ``theta`` are linear: its own, or the hidden units' outputs."""
         if self.linear:
             return data
         active = self._network(theta).activations(data.X).astype(np.float32)
         return replace(data, X=active, feature_names=tuple(f"unit {u}" for u in range(self.hidden)), offset=None)
 
     def linear_weights(self, theta: Theta) -> Theta:
-        """The weights of `linear_features` in ``theta``, or a direction of them in a direction of theta."""
+        """Return the weights of `linear_features` in ``theta``, which may also be a direction."""
         return np.asarray(theta / self.scale) if self.linear else theta[-self.hidden :]
 
     def with_linear_weights(self, theta: Theta, weights: Theta) -> Theta:
-        """``theta`` with other weights of `linear_features`."""
+        """Return ``theta`` with other weights of `linear_features`."""
         return self.theta_of(weights) if self.linear else np.concatenate([theta[: -self.hidden], weights])
 
     def scores(self, theta: Theta, X: Matrix, threads: int | None = None) -> PerDocument:
-        """The score of each row."""
+        """Return the score of each row."""
         return self.native.scores(np.ascontiguousarray(theta), X, thread_count(threads))
 
     def score(self, theta: Theta, threads: int | None = None) -> Score:
-        """Return what scores the documents of any part at ``theta``."""
+        """Return a function that scores the documents of any part at ``theta``."""
         return partial(self._scores_of, theta, threads)
 
     def _scores_of(self, theta: Theta, threads: int | None, data: RankingData) -> PerDocument:
         return self.scores(theta, data.X, threads)
 
     def scores_of_each(self, thetas: npt.NDArray[np.float64], X: Matrix, threads: int | None = None) -> Iterator[PerDocument]:
-        """The same for each row of ``thetas``, to the bit; of linear scorers several share a reading of the features."""
+        """Yield the scores at each row of ``thetas``; several linear scorers read the features together, with the same bits."""
         if not self.linear:
             yield from (self.scores(theta, X, threads) for theta in thetas)
             return
@@ -138,19 +138,19 @@ class Architecture:
 
 @dataclass(frozen=True)
 class LinearModel:
-    """One weight per feature; without ``standardize`` theta is in units of the features as they are."""
+    """The linear scorers; without ``standardize`` theta is in units of the features themselves."""
 
     standardize: bool = True
 
     def on(self, data: Dataset) -> Architecture:
-        """The linear models of the features of ``data``, which has no missing values."""
-        mean, scale = _standardized(data) if self.standardize else (np.zeros(data.n_features), np.ones(data.n_features))
+        """Return the linear models of the features of ``data``, which has no missing values."""
+        mean, scale = _mean_and_scale(data) if self.standardize else (np.zeros(data.n_features), np.ones(data.n_features))
         return Architecture(mean, scale, data.feature_names)
 
 
 @dataclass(frozen=True)
 class NetworkModel:
-    """A network with one layer of ``hidden`` units."""
+    """The networks with one layer of ``hidden`` units."""
 
     hidden: int = 10
 
@@ -159,17 +159,17 @@ class NetworkModel:
             raise DataError(f"hidden must be a number of units from 1 to {HIDDEN:,}, or None for a linear model; got {self.hidden!r}")
 
     def on(self, data: Dataset) -> Architecture:
-        """The networks of the features of ``data``, which has no missing values."""
-        return Architecture(*_standardized(data), data.feature_names, self.hidden)
+        """Return the networks of the features of ``data``, which has no missing values."""
+        return Architecture(*_mean_and_scale(data), data.feature_names, self.hidden)
 
 
 def form_of(hidden: int | None) -> LinearModel | NetworkModel:
-    """A network of ``hidden`` units; without any, a linear model."""
+    """Return a network of ``hidden`` units, or a linear model if None."""
     return LinearModel() if hidden is None else NetworkModel(hidden)
 
 
-def _standardized(data: Dataset) -> tuple[PerFeature, PerFeature]:
-    """Mean and scale of (1): mean 0 and deviation 1 over ``data``.
+def _mean_and_scale(data: Dataset) -> tuple[PerFeature, PerFeature]:
+    """Return mean and scale of (1), which give mean 0 and deviation 1 over ``data``.
 
     A constant feature is in units of its value, so that no score is lost beside a large constant.
     """

@@ -1,6 +1,6 @@
-"""A model's card: what people should know before they use it, in Markdown.
+"""A model's card, in Markdown: origin, quality, settings, features, use and limits.
 
-The words of the model (names, settings) may come from anywhere; they are put into cells of tables, which escape markup.
+The names and settings of a model may come from anywhere; they are put into cells of tables, which escape markup.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ from exactrank.models.tree_ensemble import TreeEnsemble
 if TYPE_CHECKING:
     from exactrank.models.model import Model
 
-FEATURES = 100  #: of which the card says something
+FEATURES = 100  #: maximum number of features on a card
 _KINDS = {
     Linear: "one weight per feature",
     Network: "a network with one hidden layer",
@@ -58,16 +58,16 @@ _LIMITS = (
 
 
 def card(model: "Model") -> str:
-    """The card of ``model``."""
+    """Return the card of ``model``."""
     return "\n\n".join(_sections(model)) + "\n"
 
 
 def _sections(model: "Model") -> Iterator[str]:
-    scorer, data, reached = model.scorer, model.data, model.training
-    made: dict[str, Any] = {
+    scorer, data, results = model.scorer, model.data, model.training
+    origin: dict[str, Any] = {
         "kind": _KINDS.get(type(scorer), scorer.kind) + (f" ({scorer.n_trees:,} trees)" if isinstance(scorer, TreeEnsemble) else ""),
         "features": scorer.n_features,
-        "categories": listed([f"{name} ({len(own):,} levels)" for name, own in scorer.levels.items()]) if scorer.levels else None,
+        "categories": listed([f"{name} ({len(texts):,} levels)" for name, texts in scorer.levels.items()]) if scorer.levels else None,
         "missing values": _MISSING[scorer.missing],
         "trained by": model.ranker,
         "trained on": model.measure,
@@ -78,22 +78,22 @@ def _sections(model: "Model") -> Iterator[str]:
         "version of exactrank": model.library,
     }
     yield "# Model card"
-    yield _table("What it is", ("what", "value"), made)
+    yield _table("What it is", ("what", "value"), origin)
     quality: dict[str, Any] = {
-        "on training data (optimistic)": reached.get("value"),
-        "on validation data, which chose the model": reached.get("valid"),
+        "on training data (optimistic)": results.get("value"),
+        "on validation data, which chose the model": results.get("valid"),
     }
-    if reached.get("estimate") is not None:
-        quality["on queries that the models had not seen"] = reached["estimate"]
-        quality["95% interval of that"] = " .. ".join(_cell(end, 4) for end in reached.get("interval", ()))
-    for part, values in zip(("training", "validation"), reached.get("constraints", {}).values(), strict=False):
+    if results.get("estimate") is not None:
+        quality["on queries that the models had not seen"] = results["estimate"]
+        quality["95% interval of that"] = " .. ".join(_cell(end, 4) for end in results.get("interval", ()))
+    for part, values in zip(("training", "validation"), results.get("constraints", {}).values(), strict=False):
         quality |= {f"{constraint}, on {part} data": value for constraint, value in values.items()}
     if any(value is not None for value in quality.values()):
         yield _table("Quality", ("mean of the measure", "value"), quality)
-    if reached.get("interrupted"):
+    if results.get("interrupted"):
         yield "Training was interrupted: this is the best model up to then."
-    if model.params or reached.get("chosen"):
-        yield _table("Settings", ("setting", "value"), dict(model.params) | dict(reached.get("chosen", {})))
+    if model.params or results.get("chosen"):
+        yield _table("Settings", ("setting", "value"), dict(model.params) | dict(results.get("chosen", {})))
     yield _features(scorer)
     yield _USE
     yield "## Limits\n\n" + "\n".join(f"- {limit}" for limit in _LIMITS)
@@ -103,7 +103,7 @@ def _table(title: str, columns: tuple[str, str], values: Mapping[str, Any]) -> s
     return Table(title, columns, [(name, _cell(value)) for name, value in values.items() if value is not None]).section()
 
 
-def _cell(value: Any, digits: int = 6) -> str:
+def _cell(value: object, digits: int = 6) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else shortened(str(value), 200)
 
 
@@ -112,32 +112,30 @@ def _features(scorer: Scorer) -> str:
     size = [abs(row[0]) if isinstance(row[0], float) else 0.0 for row in values]
     order = sorted(range(scorer.n_features), key=lambda j: -size[j])[:FEATURES]
     rows: list[list[Cell]] = [[scorer.feature_names[j] if scorer.feature_names else f"column {j}", *map(_cell, values[j])] for j in order]
-    more = scorer.n_features - len(rows)
-    note = (f"The first {FEATURES} of {scorer.n_features:,} features. " if more else "") + (
-        "`exactrank inspect importance` measures how much each feature matters."
-    )
+    cut = f"The first {FEATURES} of {scorer.n_features:,} features. " if scorer.n_features > len(rows) else ""
+    note = f"{cut}`exactrank inspect importance` measures how much each feature matters."
     return Table("Features", ("feature", *columns), rows).section() + f"\n\n{note}"
 
 
 def per_feature(scorer: Scorer) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """What is known of every feature: names of columns, and a row per feature. The first column says how much the feature counts."""
+    """Return the names of columns, and one row per feature; the first column is the feature's weight in the model."""
     match scorer:
         case Linear():
             return ("weight",), [(weight,) for weight in scorer.weights.tolist()]
         case Thresholds():
-            levels = [np.cumsum([0.0, *own]) for own in scorer.jumps]
-            return ("range of what it adds", "steps"), [(float(np.ptp(own)), len(own) - 1) for own in levels]
+            levels = [np.cumsum([0.0, *jumps]) for jumps in scorer.jumps]
+            return ("range of what it adds", "steps"), [(float(np.ptp(values)), len(values) - 1) for values in levels]
         case TreeEnsemble():
             pairs = zip(scorer.importance("gain").tolist(), scorer.importance("split").astype(int).tolist(), strict=True)
             return ("gain in training", "splits"), list(pairs)
         case Network():
             slope = matmul(np.abs(scorer.output), np.abs(scorer.weights / scorer.scale))
-            return ("largest slope",), [(float(own),) for own in slope]
+            return ("largest slope",), [(value,) for value in slope.tolist()]
         case Deep() if all(net.of is None for net in scorer.nets):
             first = [net.weight * (net.layers[0][0] if net.layers else net.output[None]) / net.tensors["scale"] for net in scorer.nets]
-            return ("size of its first weights",), [(float(own),) for own in np.sqrt((np.concatenate(first) ** 2).sum(axis=0))]
+            return ("size of its first weights",), [(value,) for value in np.sqrt((np.concatenate(first) ** 2).sum(axis=0)).tolist()]
         case Sum():
             parts = [(part.kind, *per_feature(part)) for part in scorer.parts]
-            columns = tuple(f"{kind}, part {number}: {own[0]}" for number, (kind, own, _) in enumerate(parts, 1))
+            columns = tuple(f"{kind}, part {number}: {names[0]}" for number, (kind, names, _) in enumerate(parts, 1))
             return columns, list(zip(*([row[0] for row in values] for _, _, values in parts), strict=True))
     return ("",), [("",)] * scorer.n_features

@@ -1,14 +1,14 @@
-"""The deep scorer: networks of several layers, or PyTorch modules of the user's own, on transformed and standardized features.
+"""The deep scorer: networks of several layers, or the user's PyTorch modules, on transformed and standardized features.
 
     z_j = (t(x_j) - mean_j) / scale_j,    t(x) = sign(x) log(1 + |x|)  or  x                                     (1)
     h_0 = z,    h_l = relu(norm(W_l h_(l-1) + b_l)),    s(x) = w . h_L                                          (2)
     norm(a)_i = gain_i (a_i - mean of a) / sqrt(variance of a + 1e-5) + shift_i                                 (3)
 
-A model of several networks, as a bag has them, is their weighted sum. (2) is computed here in double precision, so such a model needs no
-PyTorch. Rows are computed in blocks, by one thread each: a row's score depends neither on the other rows nor on threads.
+A model of several networks, such as those of bags, is their weighted sum. (2) is computed here in double precision, without PyTorch. Rows
+are computed in blocks, by one thread each: a row's score depends neither on the other rows nor on threads.
 
-A module of the user's own takes the place of (2). The file then holds its tensors and the name of what made it, for the reader's
-information: nothing is imported by a name in a file. Who loads the model gives the module, see `with_modules`.
+A user's module takes the place of (2). The file then holds its tensors and, for information, the name of its factory: nothing is imported
+by a name in a file. Whoever loads the model passes the module, see `with_modules`.
 """
 
 import base64
@@ -38,14 +38,14 @@ from exactrank.models.sum import Sum
 Tensors = Mapping[str, npt.NDArray[Any]]
 Transform = Literal["log1p", "none"]
 Floats = npt.NDArray[np.float64]
-ROWS = 512  #: of a block
+ROWS = 512  #: rows per block
 EPSILON = 1e-5  #: of (3)
-MODULE = "module."  #: begins the names of a module's tensors
+MODULE = "module."  #: prefix of the names of a module's tensors
 
 
 @dataclass(frozen=True, eq=False)
 class Net:
-    """One network: tensors by name, and how features are transformed; ``of`` says what made its module, unless it is (2).
+    """A network: tensors by name, and the transform of features; ``of`` names the factory of its module, unless it is (2).
 
     ``mean`` and ``scale`` are among the tensors; (2) has ``layers.L.linear.weight`` and ``.bias``, ``layers.L.norm.weight`` and ``.bias``,
     and ``output.weight``.
@@ -55,8 +55,8 @@ class Net:
     weight: float = 1.0
     transform: Transform = "log1p"
     of: str | None = None  #: as package.module:name
-    arguments: Mapping[str, Any] = field(default_factory=dict)  #: that it was called with, besides the number of features
-    made_by: Callable[..., Any] | None = field(default=None, repr=False)  #: gets the number of features and the arguments
+    arguments: Mapping[str, Any] = field(default_factory=dict)  #: of the factory, besides the number of features
+    factory: object = field(default=None, repr=False)  #: a module, or a function of the number of features and the arguments
 
     def __post_init__(self) -> None:
         if self.transform not in ("log1p", "none"):
@@ -75,8 +75,8 @@ class Net:
     def _check_layers(self, width: int) -> None:
         for number in range(self.n_layers):
             weights = self._tensor(f"layers.{number}.linear.weight", 2)
-            own = [self._tensor(f"layers.{number}.{name}", 1) for name in ("linear.bias", "norm.weight", "norm.bias")]
-            if weights.shape[1] != width or not len(weights) or any(len(one) != len(weights) for one in own):
+            vectors = [self._tensor(f"layers.{number}.{name}", 1) for name in ("linear.bias", "norm.weight", "norm.bias")]
+            if weights.shape[1] != width or not len(weights) or any(len(vector) != len(weights) for vector in vectors):
                 raise DataError(
                     f"layer {number} has weights of shape {weights.shape} for {width} inputs, or other numbers of units beside them"
                 )
@@ -87,19 +87,19 @@ class Net:
             raise DataError(f"there are {len(self.tensors)} tensors, expected {3 + 4 * self.n_layers}; train or copy the model again")
 
     def _tensor(self, name: str, dimensions: int) -> npt.NDArray[Any]:
-        found = self.tensors.get(name)
-        if found is None or found.ndim != dimensions or found.dtype.kind != "f":
+        tensor = self.tensors.get(name)
+        if tensor is None or tensor.ndim != dimensions or tensor.dtype.kind != "f":
             raise DataError(f"the tensor {name} of {dimensions} dimensions is missing; train or copy the model again")
-        return found
+        return tensor
 
     @property
     def n_features(self) -> int:
-        """How many features it reads."""
+        """The number of features."""
         return len(self.tensors["mean"])
 
     @cached_property
     def n_layers(self) -> int:
-        """How many hidden layers (2) has."""
+        """The number of hidden layers of (2)."""
         return sum(name.endswith(".linear.weight") for name in self.tensors)
 
     @property
@@ -114,14 +114,15 @@ class Net:
         return np.asarray(self.tensors["output.weight"][0], np.float64)
 
     def inputs(self, x: npt.NDArray[np.floating]) -> Floats:
-        """(1), in double precision."""
-        whole = np.asarray(x, np.float64)
-        moved = np.sign(whole) * log1p(np.abs(whole)) if self.transform == "log1p" else whole
-        return np.asarray((moved - self.tensors["mean"]) / self.tensors["scale"])
+        """Return z of (1), in double precision."""
+        z = np.asarray(x, np.float64)
+        if self.transform == "log1p":
+            z = np.sign(z) * log1p(np.abs(z))
+        return np.asarray((z - self.tensors["mean"]) / self.tensors["scale"])
 
     @cached_property
     def function(self) -> Callable[[Floats], Floats]:
-        """(2), or the module in its place, for a block of standardized rows."""
+        """The function (2) of a block of standardized rows, or the module in its place."""
         if self.of is not None:
             return _of_module(self)
         layers, output = [(weights.T.copy(), *rest) for weights, *rest in self.layers], self.output
@@ -140,20 +141,20 @@ class Net:
         return {name: value for name, value in vars(self).items() if name != "function"}
 
     def to_record(self) -> dict[str, Any]:
-        """Itself as JSON values."""
+        """Return the network as JSON values."""
         named = {} if self.of is None else {"module": self.of, "arguments": dict(self.arguments)}
         try:
             content = safetensors.numpy.save({name: np.asarray(values, order="C") for name, values in self.tensors.items()})
-        except SafetensorError as error:  # it names the type, and those that there are
+        except SafetensorError as error:  # it names the type, and the valid types
             raise DataError(f"a model file cannot hold the tensors of the network: {error}") from None
         tensors = base64.b64encode(content).decode()
         return {"weight": self.weight, "transform": self.transform, **named, "tensors": tensors}
 
     @classmethod
-    def read(cls, record: Any) -> "Net":
-        """The network that `to_record` described."""
-        given = record if isinstance(record, dict) else {}
-        of, arguments, text, weight = (given.get(key) for key in ("module", "arguments", "tensors", "weight"))
+    def read(cls, record: object) -> "Net":
+        """Return the network that `to_record` described."""
+        entries = record if isinstance(record, dict) else {}
+        of, arguments, text, weight = (entries.get(key) for key in ("module", "arguments", "tensors", "weight"))
         if (
             not isinstance(of, str | None)
             or not isinstance(arguments, dict | None)
@@ -167,9 +168,9 @@ class Net:
             raise DataError("nets: the tensors are not base64; train or copy the model again") from None
         try:
             tensors = safetensors.numpy.load(content)
-        except (SafetensorError, KeyError, ValueError) as error:  # the latter: types and shapes that NumPy lacks
+        except (SafetensorError, KeyError, ValueError) as error:  # the last two for types and shapes that NumPy lacks
             raise DataError(f"nets: the tensors cannot be read ({error}); train or copy the model again") from None
-        return cls(tensors, weight, given.get("transform"), of, arguments or {})  # type: ignore[arg-type]
+        return cls(tensors, weight, entries.get("transform"), of, arguments or {})  # type: ignore[arg-type]
 
 
 @storable
@@ -199,27 +200,22 @@ class Deep(Scorer):
         )
 
     @classmethod
-    def added(cls, scorers: "Sequence[Deep]", weights: Sequence[float]) -> "Deep":
-        """All networks together."""
+    def combine(cls, scorers: "Sequence[Deep]", weights: Sequence[float]) -> "Deep":
         pairs = zip(scorers, weights, strict=True)
-        return replace(scorers[0], nets=tuple(replace(net, weight=weight * net.weight) for one, weight in pairs for net in one.nets))
+        return replace(scorers[0], nets=tuple(replace(net, weight=weight * net.weight) for scorer, weight in pairs for net in scorer.nets))
 
     def relative_to(self, offset: Offset | None, names: tuple[str, ...]) -> "Deep":
-        """The scorer that scores differences from ``offset`` of features called ``names`` as this one does whole features."""
         shift = self._shift(offset)
         if shift is not None and any(net.transform != "none" for net in self.nets):
             raise IncompatibleError(
-                "the model takes logarithms of features that are kept as differences from other values than the data's; train it anew"
+                "the model takes logarithms of features that are stored as differences from other values than the data's; train it anew"
             )
-        moved = (
-            {}
-            if shift is None
-            else {"nets": tuple(replace(net, tensors={**net.tensors, "mean": net.tensors["mean"] - shift}) for net in self.nets)}
-        )
-        return replace(self, offset=None, feature_names=names, **moved)  # type: ignore[arg-type]
+        nets = self.nets
+        if shift is not None:
+            nets = tuple(replace(net, tensors={**net.tensors, "mean": net.tensors["mean"] - shift}) for net in nets)
+        return replace(self, nets=nets, offset=None, feature_names=names)
 
     def to_record(self) -> dict[str, Any]:
-        """Itself as JSON values; tensors as safetensors in base64."""
         return self._record(features=list(self.feature_names) or self.n_features, nets=[net.to_record() for net in self.nets])
 
     @classmethod
@@ -232,25 +228,24 @@ class Deep(Scorer):
         ):
             raise DataError("features: expected their names or their number; train or copy the model again")
         names = tuple(features) if isinstance(features, list) else ()
-        made = cls(tuple(map(Net.read, nets)), **read_common(record, names))
-        if not names and made.n_features != features:
-            raise DataError(f"features: there are {features}, and networks of {made.n_features}; train or copy the model again")
-        return made
+        scorer = cls(tuple(map(Net.read, nets)), **read_common(record, names))
+        if not names and scorer.n_features != features:
+            raise DataError(f"features: there are {features}, and networks of {scorer.n_features}; train or copy the model again")
+        return scorer
 
     def _scores(self, rows: Matrix, threads: int, offset: Offset | None) -> PerDocument:
         shift, scores = self._shift(offset), np.zeros(len(rows))
 
         def score(start: int) -> None:
-            some = rows[start : start + ROWS]
-            block = np.asarray(some if shift is None else some + shift, np.float64)
+            block = np.asarray(rows[start : start + ROWS], np.float64) if shift is None else rows[start : start + ROWS] + shift
             holes = np.isnan(block).any(axis=1)
-            block[holes] = 0.0  # which a module might not pass on
-            with np.errstate(over="ignore", invalid="ignore"):  # in this thread
+            block[holes] = 0.0  # a module might not propagate NaN
+            with np.errstate(over="ignore", invalid="ignore"):  # which holds for this thread only
                 total = sum(net.weight * net.function(net.inputs(block)) for net in self.nets)
             scores[start : start + ROWS] = np.where(holes, np.nan, total)
 
         for net in self.nets:
-            net.function  # noqa: B018  (made once, before threads ask for it)
+            net.function  # noqa: B018  (computed once, before several threads need it)
         starts = range(0, len(rows), ROWS)
         if threads == 1 or len(starts) == 1:
             list(map(score, starts))
@@ -261,17 +256,17 @@ class Deep(Scorer):
 
 
 def trained_module(net: Net) -> Any:
-    """A module of the user's own with the weights of ``net``, ready to score."""
-    if net.made_by is None:
-        raise IncompatibleError(needs_module(net))
+    """Return the user's module with the weights of ``net``, ready to score."""
+    if net.factory is None:
+        raise IncompatibleError(_missing_module(net))
     torch = library("torch", "models of modules", "torch")
-    module = fresh_module(net.made_by, net.n_features, net.arguments)
-    states = {name.removeprefix(MODULE): torch.tensor(own) for name, own in net.tensors.items() if name.startswith(MODULE)}
+    module = fresh_module(net.factory, net.n_features, net.arguments)
+    states = {name.removeprefix(MODULE): torch.tensor(values) for name, values in net.tensors.items() if name.startswith(MODULE)}
     try:
         module.load_state_dict(states)
     except RuntimeError as error:
-        told = "; ".join(line.strip() for line in str(error).splitlines()[1:])
-        raise IncompatibleError(f"the module does not fit the tensors of {net.of}: {told}; give the module that was trained") from None
+        reasons = "; ".join(line.strip() for line in str(error).splitlines()[1:])
+        raise IncompatibleError(f"the module does not fit the tensors of {net.of}: {reasons}; give the module that was trained") from None
     return module.eval()
 
 
@@ -280,40 +275,38 @@ def _of_module(net: Net) -> Callable[[Floats], Floats]:
 
     def scores(z: Floats) -> Floats:
         with torch.inference_mode():
-            found = flat_scores(module(torch.from_numpy(z.astype(np.float32))), len(z))
-            return np.asarray(found.double().numpy())
+            return np.asarray(flat_scores(module(torch.from_numpy(z.astype(np.float32))), len(z)).double().numpy())
 
     return scores
 
 
-def fresh_module(made_by: Callable[..., Any], n_features: int, arguments: Mapping[str, Any]) -> Any:
-    """What ``made_by`` makes for that number of features, or a copy of itself where it is a module."""
+def fresh_module(factory: object, n_features: int, arguments: Mapping[str, Any]) -> Any:
+    """Return the module that ``factory`` creates for this number of features, or a copy of ``factory`` if it is a module."""
     from copy import deepcopy
 
     torch = library("torch", "models of modules", "torch")
-    if not callable(made_by):
-        raise IncompatibleError(f"module is {reprlib.repr(made_by)}; give an nn.Module, or the function or class that makes one")
-    module = deepcopy(made_by) if isinstance(made_by, torch.nn.Module) else made_by(n_features, **arguments)
+    if not callable(factory):
+        raise IncompatibleError(f"module is {reprlib.repr(factory)}; give an nn.Module, or the function or class that makes one")
+    module = deepcopy(factory) if isinstance(factory, torch.nn.Module) else factory(n_features, **arguments)
     if not isinstance(module, torch.nn.Module):
         raise IncompatibleError(
-            f"module gives {reprlib.repr(module)}, which is no torch.nn.Module; give a module or a function that makes one"
+            f"module gives {reprlib.repr(module)}, which is not a torch.nn.Module; give a module or a function that makes one"
         )
     return module
 
 
-def flat_scores(found: Any, rows: int) -> Any:
-    """What a module gave for ``rows`` documents, as one number each; an error names the shape where that is another."""
-    shape = tuple(getattr(found, "shape", ()))
+def flat_scores(output: Any, rows: int) -> Any:
+    """Return the output of a module for ``rows`` documents with one number per document; an error names its shape."""
+    shape = tuple(getattr(output, "shape", ()))
     if shape not in ((rows,), (rows, 1)):
-        was = f"a tensor of shape {shape}" if hasattr(found, "shape") else f"{type(found).__name__}"
+        what = f"a tensor of shape {shape}" if hasattr(output, "shape") else type(output).__name__
         raise IncompatibleError(
-            f"the module gives {was} for {rows} documents; it must give one score per document: ({rows},) or ({rows}, 1)"
+            f"the module gives {what} for {rows} documents; it must give one score per document: ({rows},) or ({rows}, 1)"
         )
-    return found.reshape(rows)
+    return output.reshape(rows)
 
 
-def needs_module(net: Net) -> str:
-    """What to tell where the module of ``net`` is not there."""
+def _missing_module(net: Net) -> str:
     name = str(net.of).rpartition(":")[2].rpartition(".")[2]
     return (
         f"the model is a module of your own, {net.of}, and code that a file names is never run;"
@@ -322,9 +315,9 @@ def needs_module(net: Net) -> str:
 
 
 def with_modules(scorer: Scorer, module: object) -> Scorer:
-    """``scorer`` with ``module`` in the place of those that its file only names; a mapping gives them by these names.
+    """Return ``scorer`` with ``module`` as the module that its file only names; several are given as a mapping by these names.
 
-    A module is an ``nn.Module`` of the same form, whose weights do not count, or the function that made it.
+    A module is an ``nn.Module`` of the same form, whose weights are replaced, or the function that creates it.
     """
     nets = [net for part in (scorer.parts if isinstance(scorer, Sum) else (scorer,)) if isinstance(part, Deep) for net in part.nets]
     open_ = [net for net in nets if net.of is not None]
@@ -335,14 +328,14 @@ def with_modules(scorer: Scorer, module: object) -> Scorer:
     by_name: dict[str, Any] = dict(module) if isinstance(module, Mapping) else {str(net.of): module for net in open_}
     absent = next((net for net in open_ if by_name.get(str(net.of)) is None), None)
     if absent is not None:
-        raise IncompatibleError(needs_module(absent))
+        raise IncompatibleError(_missing_module(absent))
 
-    def given(part: Scorer) -> Scorer:
+    def insert(part: Scorer) -> Scorer:
         if not isinstance(part, Deep):
             return part
-        made = replace(part, nets=tuple(net if net.of is None else replace(net, made_by=by_name[net.of]) for net in part.nets))
-        for net in made.nets:
-            net.function  # noqa: B018  (raises where the module does not fit)
-        return made
+        complete = replace(part, nets=tuple(net if net.of is None else replace(net, factory=by_name[net.of]) for net in part.nets))
+        for net in complete.nets:
+            net.function  # noqa: B018  (raises if the module does not fit)
+        return complete
 
-    return replace(scorer, parts=tuple(map(given, scorer.parts))) if isinstance(scorer, Sum) else given(scorer)
+    return replace(scorer, parts=tuple(map(insert, scorer.parts))) if isinstance(scorer, Sum) else insert(scorer)

@@ -1,6 +1,6 @@
 """The text in which LightGBM saves a model: read into a `TreeTable`, and written from one, without LightGBM.
 
-A model is a header, the trees, and a tail that scores do not depend on (importances, parameters). The lines of a tree, ``name=1 2 3``, are
+A model is a header, the trees, and a tail that does not change scores (importances, parameters). The lines of a tree, ``name=1 2 3``, are
 the arrays of a `TreeTable` under LightGBM's names. LightGBM's raw scores of a text that is written here are those of the table to the bit,
 and its counts of documents are those of the table's ``cover``.
 """
@@ -26,7 +26,7 @@ _NUMBERS = re.compile(f"{_NUMBER}(?: {_NUMBER})*")
 _PANDAS = re.compile(r"^pandas_categorical:(null|\[.*\])$", re.MULTILINE)
 _WRITABLE = re.compile(r"[\w.-]+", re.ASCII)
 _NEEDED = ("version", "num_class", "num_tree_per_iteration", "max_feature_idx", "feature_names", "feature_infos", "tree_sizes")
-_TOTAL = 1 << 24  # what the documents of a tree are counted as, where only their shares are known
+_TOTAL = 1 << 24  # documents of a tree if only their shares are known
 _TEXT = """tree
 version=v4
 num_class=1
@@ -55,8 +55,8 @@ pandas_categorical:{levels}
 def read_lightgbm(text: str) -> tuple[TreeTable, tuple[str, ...], Levels]:
     """Return the trees of ``text``, the names of the features and the levels of those that are categories.
 
-    There are no names, and no levels, where LightGBM only numbered the columns. Raises where the text is not complete, or its score is not
-    a sum of constant leaves.
+    If LightGBM only numbered the columns, there are neither names nor levels. Raises if the text is incomplete, or its score is not a sum
+    of constant leaves.
     """
     if not text.startswith("tree\n"):
         raise DataError(f"a LightGBM model begins with a line 'tree', not {text[:40]!r}; give what Booster.model_to_string returns")
@@ -72,36 +72,36 @@ def read_lightgbm(text: str) -> tuple[TreeTable, tuple[str, ...], Levels]:
         raise DataError(f"the header announces trees of {announced} characters but there are {_beginning(sizes)}; {DAMAGED}")
     names = header["feature_names"].split(" ")
     table = _table(_Lines(trees), len(names))
-    return (table, (), NO_LEVELS) if names == _numbered(len(names)) else (table, tuple(names), _levels(header, tail))
+    return (table, (), NO_LEVELS) if names == _default_names(len(names)) else (table, tuple(names), _levels(header, tail))
 
 
 def write_lightgbm(table: TreeTable, feature_names: Sequence[str] = (), levels: Levels = NO_LEVELS) -> str:
-    """Return the text that `read_lightgbm` reads as this; without names that are `writable`, features are numbered.
+    """Return the text that `read_lightgbm` reads as this table; features are numbered unless all names are `writable`.
 
-    The objective is LightGBM's for rankings, whose predictions are raw scores: some programs refuse a text without one.
+    Some programs refuse a text without an objective. LightGBM's objective for rankings has raw scores as predictions.
     """
-    names = list(feature_names) if writable(feature_names) else _numbered(table.n_features)
+    names = list(feature_names) if writable(feature_names) else _default_names(table.n_features)
     trees = [_tree(table.single(t)) for t in range(table.n_trees)]
     counts = table.splits_by_feature()
-    often = [j for j in np.argsort(-counts, kind="stable") if counts[j] > 0]
-    known = [list(levels[name]) for name in feature_names if name in levels]
+    by_count = [j for j in np.argsort(-counts, kind="stable") if counts[j] > 0]
+    texts = [list(levels[name]) for name in feature_names if name in levels]
     return _TEXT.format(
         last=table.n_features - 1,
         names=" ".join(names),
         infos=" ".join(_infos(table, feature_names, levels)),
         sizes=_sizes(trees),
         trees="".join(f"Tree={number}\n{tree}" for number, tree in enumerate(trees)),
-        importances="".join(f"{names[j]}={counts[j]}\n" for j in often),
-        levels=json.dumps(known) if known else "null",
+        importances="".join(f"{names[j]}={counts[j]}\n" for j in by_count),
+        levels=json.dumps(texts) if texts else "null",
     )
 
 
 def writable(names: Sequence[str]) -> bool:
-    """Return whether all ``names`` of features may stand in the text; otherwise LightGBM is left to number them."""
+    """Return whether LightGBM's text can hold all ``names`` of features."""
     return bool(names) and all(_WRITABLE.fullmatch(name) for name in names)
 
 
-def _numbered(count: int) -> list[str]:
+def _default_names(count: int) -> list[str]:
     return [f"Column_{j}" for j in range(count)]
 
 
@@ -118,7 +118,7 @@ def _beginning(text: str) -> str:
 
 
 def _header(lines: str) -> dict[str, str]:
-    """Return the header's lines by name, once they are those of a model that can be read."""
+    """Return the header's lines by name; raises unless they describe a model that can be read."""
     if "\naverage_output\n" in lines:
         raise DataError("the trees are a random forest, whose scores are means; train with boosting=gbdt")
     header = _fields(lines, "the header")
@@ -147,7 +147,7 @@ def _fields(lines: str, where: str) -> dict[str, str]:
 
 
 class _Lines:
-    """The lines of all trees, those of each tree by name; errors name the tree."""
+    """The lines of each tree by name; errors name the tree."""
 
     def __init__(self, trees: Sequence[str]) -> None:
         self.trees = [_fields(tree, f"tree {number}") for number, tree in enumerate(trees)]
@@ -156,7 +156,7 @@ class _Lines:
             raise DataError(f"tree {linear} has linear models in its leaves; train with linear_tree=false")
 
     def integers(self, name: str, counts: Ints, low: int, end: int) -> Ints:
-        """Return of each tree the given count of integers, which must be at least ``low`` and below ``end``."""
+        """Return the integers of all trees, ``counts`` of each, which must be at least ``low`` and below ``end``."""
         values = np.array([int(word) for word in self._words(name, counts, _INTEGERS)], np.int64)
         sound = (values >= low) & (values < end)
         if not np.all(sound):
@@ -166,14 +166,14 @@ class _Lines:
         return values
 
     def numbers(self, name: str, counts: Ints) -> Floats:
-        """Return of each tree the given count of numbers."""
+        """Return the numbers of all trees, ``counts`` of each."""
         return np.array([float(word) for word in self._words(name, counts, _NUMBERS)], np.float64)
 
     def cover(self, leaves: Ints) -> Floats:
-        """Return the number of documents in each leaf, or ones for a tree that does not say."""
-        known = np.array([bool(fields.get("leaf_count")) for fields in self.trees], bool)
+        """Return the number of documents in each leaf, or 1 if a tree does not have it."""
+        has_counts = np.array([bool(fields.get("leaf_count")) for fields in self.trees], bool)
         cover = np.ones(leaves.sum())
-        cover[np.repeat(known, leaves)] = self.integers("leaf_count", np.where(known, leaves, 0), 0, MOST)
+        cover[np.repeat(has_counts, leaves)] = self.integers("leaf_count", np.where(has_counts, leaves, 0), 0, MOST)
         return cover
 
     def _words(self, name: str, counts: Ints, form: re.Pattern[str]) -> list[str]:
@@ -198,6 +198,8 @@ def _table(lines: _Lines, n_features: int) -> TreeTable:
         place = np.argmax(unknown)
         raise DataError(f"tree {tree[place]}: threshold {threshold[place]} names a set of categories that is not there; {DAMAGED}")
     set_start = _set_starts(lines, sets)
+    with np.errstate(over="ignore"):
+        gain = lines.numbers("split_gain", splits).astype(np.float32)
     return TreeTable(
         n_features,
         start=_starts(splits),
@@ -206,7 +208,7 @@ def _table(lines: _Lines, n_features: int) -> TreeTable:
         decision=decision.astype(np.uint8),
         left=lines.integers("left_child", splits, -MOST, MOST).astype(np.int32),
         right=lines.integers("right_child", splits, -MOST, MOST).astype(np.int32),
-        gain=_narrowed(lines.numbers("split_gain", splits)),
+        gain=gain,
         leaf_value=lines.numbers("leaf_value", leaves),
         set_start=set_start,
         sets=lines.integers("cat_threshold", np.diff(set_start[first_set]), 0, 1 << 32).astype(np.uint32),
@@ -219,13 +221,8 @@ def _starts(counts: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def _narrowed(gain: Floats) -> npt.NDArray[np.float32]:
-    with np.errstate(over="ignore"):
-        return gain.astype(np.float32)
-
-
 def _set_starts(lines: _Lines, sets: Ints) -> Ints:
-    """Return where the words of each set begin, of all trees, from the ``cat_boundaries`` of each tree."""
+    """Return the first word of each set of all trees, from the ``cat_boundaries`` of each tree."""
     counts = np.where(sets > 0, sets + 1, 0)
     bounds, tree = lines.integers("cat_boundaries", counts, 0, MOST), np.repeat(np.arange(len(sets)), counts)
     begins, rise = np.diff(tree, prepend=-1) > 0, np.diff(bounds, prepend=0)
@@ -236,26 +233,26 @@ def _set_starts(lines: _Lines, sets: Ints) -> Ints:
 
 
 def _levels(header: Mapping[str, str], tail: str) -> Levels:
-    """Return the levels that LightGBM kept of pandas columns; none where it is not clear which feature they belong to."""
+    """Return the levels of pandas columns that LightGBM saved; none if it is not clear which features they belong to."""
     line = _PANDAS.search(tail)
     try:
-        known = json.loads(line[1]) if line else None
+        lists = json.loads(line[1]) if line else None
     except (ValueError, RecursionError):
-        known = None
-    if not known or not all(isinstance(texts, list) for texts in known):
+        lists = None
+    if not lists or not all(isinstance(texts, list) for texts in lists):
         return NO_LEVELS
     pairs = zip(header["feature_names"].split(" "), header["feature_infos"].split(" "), strict=False)
     names = [name for name, info in pairs if info != "none" and not info.startswith("[")]
-    levels = {name: tuple(map(str, texts)) for name, texts in zip(names, known, strict=False)}
-    clear = len(names) == len(known) and all(all(texts) and len(set(texts)) == len(texts) for texts in levels.values())
-    return levels if clear else NO_LEVELS
+    levels = {name: tuple(map(str, texts)) for name, texts in zip(names, lists, strict=False)}
+    is_clear = len(names) == len(lists) and all(all(texts) and len(set(texts)) == len(texts) for texts in levels.values())
+    return levels if is_clear else NO_LEVELS
 
 
 # Writing
 
 
 def _infos(table: TreeTable, feature_names: Sequence[str], levels: Levels) -> list[str]:
-    """Return for each feature that is a category its codes, as LightGBM lists them, and ``none`` for the others."""
+    """Return the codes of each categorical feature as LightGBM lists them, and ``none`` for numeric features."""
     infos, categorical = ["none"] * table.n_features, (table.decision & CATEGORICAL) > 0
     codes = dict[int, npt.NDArray[Any]]()
     for j, number in zip(table.feature[categorical].tolist(), table.threshold[categorical].astype(np.int64), strict=True):
@@ -299,7 +296,7 @@ def _numbers_text(values: npt.NDArray[Any]) -> str:
 
 
 def _documents(cover: Floats) -> Ints:
-    """Return how many documents the leaves of a tree have, at least one each, from their numbers or shares."""
+    """Return the number of documents in each leaf of a tree, at least 1, from their numbers or shares."""
     counts = cover
     if cover.sum() >= MOST or np.any(cover != np.rint(cover)):
         share = cover / max(cover.max(), np.finfo(float).tiny)
@@ -310,7 +307,7 @@ def _documents(cover: Floats) -> Ints:
 def _internal(tree: TreeTable, documents: Ints) -> tuple[Ints, Floats]:
     """Return the number of documents and the mean value below each split."""
     counts, mean = np.zeros(len(tree.left), np.int64), np.zeros(len(tree.left))
-    for node in range(len(tree.left) - 1, -1, -1):  # a child comes behind its parent
+    for node in range(len(tree.left) - 1, -1, -1):  # children come after their parents
         children = [
             (counts[child], mean[child]) if child >= 0 else (documents[~child], tree.leaf_value[~child])
             for child in (tree.left[node], tree.right[node])

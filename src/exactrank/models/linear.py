@@ -2,9 +2,9 @@
 
     s(x) = sum_j w_j x_j                                                                                        (1)
 
-A ranking does not change when all weights are multiplied by one positive number, and there is no intercept: adding the
-same number to all scores would not change it either. So a model of features that were kept as differences from an offset continues
-to read them so, and adds up small numbers: x_j in (1) is the feature less ``offset[j]``.
+A ranking does not change if all weights are multiplied by one positive number. There is no intercept, because adding the same number to
+all scores does not change a ranking either. If features are stored as differences from an offset, x_j is the feature less ``offset[j]``,
+and (1) adds up small numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from exactrank.models.missing import Missing, PerFeature, fill_values
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Linear(Scorer):
-    """One weight per feature, (1); with ``feature_names=()`` features are known by position.
+    """The scorer (1); with ``feature_names=()`` features are known by position.
 
     ``missing`` says how NaN is treated: as an error, as 0, or as the value in ``fill``, the feature's mean over the training data.
 
@@ -49,17 +49,15 @@ class Linear(Scorer):
 
     @classmethod
     def for_data(cls, data: RankingData, weights: npt.ArrayLike, missing: Missing = "error") -> "Linear":
-        """Weights for the features of ``data``, whose means replace missing values with ``missing="mean"``."""
+        """Return weights for the features of ``data``, whose means replace missing values with ``missing="mean"``."""
         fill = fill_values(data.X, data.feature_names, missing, offset=data.offset)
         return cls(np.asarray(weights), data.feature_names, missing, fill, data.offset)
 
     @classmethod
-    def added(cls, scorers: "Sequence[Linear]", weights: Sequence[float]) -> "Linear":
-        """The linear model whose weights are the sum of theirs."""
+    def combine(cls, scorers: "Sequence[Linear]", weights: Sequence[float]) -> "Linear":
         return replace(scorers[0], weights=matmul(weights, [scorer.weights for scorer in scorers]))
 
     def to_record(self) -> dict[str, Any]:
-        """Itself as JSON values: weights and fill values by name, or lists where features have none."""
         return self._record(weights=by_name(self.feature_names, self.weights))
 
     @classmethod

@@ -1,7 +1,6 @@
-"""What replaces a missing value: nothing (an error), 0, or the feature's mean over the training data.
+"""Missing values: an error, or replaced by 0 or by the feature's mean over the training data.
 
-A scorer that computes with NaN would rank by it; so a model keeps the values that replaced NaN when it was trained, and
-puts the same ones into the data that it scores.
+A model keeps the values that replaced NaN when it was trained, and puts the same values into the data that it scores.
 """
 
 from collections.abc import Sequence
@@ -35,9 +34,10 @@ def fill_values(
     offset: Offset | None = None,
     ends: Boundaries | None = None,
 ) -> PerFeature | None:
-    """What stands for NaN in each feature, ``X`` plus ``offset``, by the policy ``missing``; None for ``"error"``, once there is no NaN.
+    """Return the replacement of NaN in each feature, which is ``X`` plus ``offset``, by the policy ``missing``.
 
-    The mean of a feature without any value is 0. Rows are added up by blocks, which ``ends`` bound, in whatever order they are there.
+    With ``"error"`` it is None, and NaN is refused. The mean of a feature without any value is 0. Rows are added up by blocks, which
+    ``ends`` bound; the order of the rows in a block does not matter.
 
     >>> X = np.array([[1.0, np.nan], [3.0, np.nan]], np.float32)
     >>> fill_values(X, ("a", "b"), "mean")
@@ -58,16 +58,19 @@ def fill_values(
 
 
 def sorted_sums(X: Matrix, ends: Boundaries) -> list[PerFeature]:
-    """The sum of each column over each block of rows, without NaN, the smallest first: so the order of the rows does not matter."""
-    found = []
+    """Return the sums of the columns of each block of rows, without NaN.
+
+    The smallest number comes first, so that the order of the rows does not matter.
+    """
+    sums = []
     for first, last in pairwise(ends.tolist()):
-        some = (X[first:last, j : j + COLUMNS_AT_ONCE] for j in range(0, X.shape[1], COLUMNS_AT_ONCE))
-        found.append(np.concatenate([np.nan_to_num(np.sort(block, axis=0)).sum(axis=0, dtype=np.float64) for block in some]))
-    return found
+        columns = (X[first:last, j : j + COLUMNS_AT_ONCE] for j in range(0, X.shape[1], COLUMNS_AT_ONCE))
+        sums.append(np.concatenate([np.nan_to_num(np.sort(block, axis=0)).sum(axis=0, dtype=np.float64) for block in columns]))
+    return sums
 
 
 def mean_values(sums: Sequence[PerFeature], count: npt.NDArray[np.int64], offset: Offset | None) -> PerFeature:
-    """The mean of each feature, from the sums of blocks of rows and the number of values."""
+    """Return the mean of each feature, from the sums of blocks of rows and the number of values."""
     total = np.sum(sums, axis=0)
     return np.asarray(total / np.maximum(count, 1) + (0.0 if offset is None else np.where(count > 0, offset, 0.0)))
 
@@ -78,32 +81,30 @@ def refuse_missing(X: Matrix, names: tuple[str, ...], threads: int | None = None
 
 
 def refuse_holes(counts: npt.NDArray[np.int64], names: tuple[str, ...]) -> None:
-    """Raise if values are missing; ``counts`` says how many of each column."""
+    """Raise if any of ``counts``, the number of missing values in each column, is above 0."""
     if np.any(counts):
         columns = [f"{names[j] if names else f'column {j}'}: {counts[j]:,}" for j in np.flatnonzero(counts)]
         remedy = 'fill them, or train with missing="zero" or missing="mean" (--missing)'
         raise DataError(f"{counts.sum():,} values are missing ({listed(columns)}); {remedy}")
 
 
-def filled(X: Matrix, fill: PerFeature | None, offset: Offset | None = None) -> Matrix:
-    """``X`` with ``fill`` instead of NaN; ``X`` itself if there is none. Features are ``X`` plus ``offset``."""
-    if fill is None:
+def fill_missing(X: Matrix, fill: PerFeature | None, offset: Offset | None = None) -> Matrix:
+    """Return ``X`` with ``fill`` instead of NaN; ``X`` itself if there is none. Features are ``X`` plus ``offset``."""
+    if fill is None or not np.any(_core.summarize_columns(X, thread_count(None))[2]):
         return X
-    if not np.any(_core.summarize_columns(X, thread_count(None))[2]):
-        return X
-    whole = room(X.shape, X)
-    np.copyto(whole, X)
-    fill_in(whole, stand_ins(fill, offset))
-    return sealed(whole)
+    copy = room(X.shape, X)
+    np.copyto(copy, X)
+    fill_in(copy, stand_ins(fill, offset))
+    return sealed(copy)
 
 
 def stand_ins(fill: PerFeature, offset: Offset | None) -> Matrix:
-    """What stands for NaN in ``X``, where features are ``X`` plus ``offset``."""
+    """Return the replacement of NaN in each column of ``X``, if features are ``X`` plus ``offset``."""
     return (fill if offset is None else fill - offset).astype(np.float32)
 
 
 def fill_in(X: Matrix, stands: Matrix) -> None:
-    """Write ``stands``, one number per feature, over NaN, a block of rows at a time."""
+    """Write ``stands``, one number per feature, over NaN, one block of rows at a time."""
     for start in range(0, len(X), ROWS_PER_BLOCK):
         block = X[start : start + ROWS_PER_BLOCK]
         np.copyto(block, stands, where=np.isnan(block))

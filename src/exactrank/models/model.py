@@ -1,8 +1,7 @@
 """Models: a scorer and its provenance, in a file that people and other programs can read.
 
-The file is JSON, described in ``docs/model-file.md``. Numbers are written with all the digits that they need, so a model
-scores to the bit as it did before it was saved. Nothing in a file is ever run. `exactrank.models.formats` reads it, and models of other
-libraries.
+The file is JSON, described in ``docs/model-file.md``. Numbers are written with all the digits that they need, so a model that was saved
+gives the same scores to the bit. Nothing in a file is ever run. `exactrank.models.formats` reads it, and models of other libraries.
 """
 
 import json
@@ -39,8 +38,9 @@ FORMAT = "exactrank-model"
 VERSION = 2
 READABLE = (1, VERSION)  #: in version 1, trees are the lines of a LightGBM model
 EXACT = float(1 << 24)  #: below it float32 holds every whole number
+_DAMAGED = "the file is damaged, so train or copy the model again"
 _NONE = type(None)
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # of a function: another one in each process
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # of a function, which differs between processes
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "library": (str,),
     "ranker": (str, _NONE),
@@ -53,21 +53,20 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _is_measured(value: Any) -> bool:
-    """A number, none, or what stands for a number that JSON has no form for."""
+def _is_number_or_none(value: object) -> bool:
     return value is None or value in ("nan", "inf", "-inf") or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-#: What the parts that other code reads must be, where they are there.
+#: Checks of the optional entries that other code reads.
 _PARTS: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
     "data": {"queries": _is_count, "documents": _is_count, "checksum": lambda value: isinstance(value, str)},
     "training": {
-        **dict.fromkeys(("value", "valid", "estimate"), _is_measured),
-        "interval": lambda value: isinstance(value, list) and len(value) == 2 and all(map(_is_measured, value)),
+        **dict.fromkeys(("value", "valid", "estimate"), _is_number_or_none),
+        "interval": lambda value: isinstance(value, list) and len(value) == 2 and all(map(_is_number_or_none, value)),
         "steps": _is_count,
         "interrupted": lambda value: isinstance(value, bool),
         "chosen": lambda value: isinstance(value, dict),
@@ -77,7 +76,7 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model(Shown):
-    """A scorer, and how it was made; [`er.load`][exactrank.load] reads one from a file."""
+    """A scorer and its origin; [`er.load`][exactrank.load] reads a model from a file."""
 
     scorer: Scorer
     measure: str | None = None  #: that it was trained on, with all its settings
@@ -86,13 +85,13 @@ class Model(Shown):
     data: Mapping[str, Any] = field(default_factory=dict)  #: the training data: queries, documents, checksum
     seed: int | None = None
     library: str = __version__  #: the version of exactrank that trained it
-    training: Mapping[str, Any] = field(default_factory=dict)  #: what training reached: value, valid, steps, interrupted
-    run: Mapping[str, Any] | None = None  #: what training resumes from, where it was broken off
+    training: Mapping[str, Any] = field(default_factory=dict)  #: results of training: value, valid, steps, interrupted
+    run: Mapping[str, Any] | None = None  #: from which training resumes, if it was interrupted
 
     def predict(self, data: Any, threads: int | None = None) -> PerDocument:
-        """The score of each row of a `RankingData`, a frame or a matrix, in the caller's row order.
+        """Return the score of each row of a `RankingData`, a frame or a matrix, in the caller's row order.
 
-        Features are matched by name if both sides have names, in any order; otherwise there must be equally many. A frame may have other
+        Features are matched by name if both sides have names, in any order; otherwise their numbers must be equal. A frame may have other
         columns too. Categories are text in a frame; in a matrix they are the codes of the model's levels.
 
         >>> from exactrank.models import Linear
@@ -102,12 +101,12 @@ class Model(Shown):
         (array([5.]), array([5.]))
         """
         if hasattr(data, "columns") and self.scorer.feature_names:
-            data = self._own_columns(data)
+            data = self._select_columns(data)
         data = masked_as_missing(data)
         by_name = isinstance(data, RankingData) and self.scorer.feature_names
-        if isinstance(data, np.ndarray) and (scores := self._at_once(data, threads)) is not None:
+        if isinstance(data, np.ndarray) and (scores := self._matrix_scores(data, threads)) is not None:
             return scores
-        rows = data if isinstance(data, RankingData) else self._unjudged(data)
+        rows = data if isinstance(data, RankingData) else self._without_grades(data)
         if rows.n_features != self.scorer.n_features and not by_name:
             raise IncompatibleError(
                 f"the data has {rows.n_features:,} features but the model has {self.scorer.n_features:,}; give those it was trained on"
@@ -116,30 +115,30 @@ class Model(Shown):
             rows = aligned(rows, self.scorer.feature_names, levels=self.scorer.levels)
         return rows.ungrouped(self.scorer.score(rows.X, threads, rows.offset))
 
-    def _at_once(self, X: npt.NDArray[Any], threads: int | None) -> PerDocument | None:
-        """The scores of a matrix without the data around it, or None where a closer look is due: at what float32 may not hold.
+    def _matrix_scores(self, X: npt.NDArray[np.generic], threads: int | None) -> PerDocument | None:
+        """Return the scores of a matrix without converting it to `RankingData`, or None if float32 may not hold its numbers.
 
-        Whole numbers below 2^24 are floats. A linear model shows by its scores that a feature is infinite.
+        Float32 holds whole numbers below 2^24. The scores of a linear model reveal an infinite feature.
         """
         if X.ndim != 2 or X.dtype.kind not in "fiub" or X.shape[1] != self.scorer.n_features or len(X) == 0:
             return None
         with np.errstate(over="ignore"):
-            rows = np.ascontiguousarray(X if self.scorer.offset is None else X - self.scorer.offset, np.float32)
-        seen = X.dtype == np.float32 and isinstance(self.scorer, Linear)
-        if not seen and not max(np.fmax.reduce(rows, axis=None), -np.fmin.reduce(rows, axis=None)) < EXACT:
+            rows = np.ascontiguousarray(X if self.scorer.offset is None else np.subtract(X, self.scorer.offset), np.float32)
+        exact = X.dtype == np.float32 and isinstance(self.scorer, Linear)
+        if not exact and not max(np.fmax.reduce(rows, axis=None), -np.fmin.reduce(rows, axis=None)) < EXACT:
             return None
         try:
             return self.scorer.score(rows, threads, self.scorer.offset)
         except DataError:
             return None
 
-    def _own_columns(self, frame: Any) -> npt.NDArray[Any] | RankingData:
-        """The features of the model, in its order, out of a frame that may have others; with their names where some are categories."""
+    def _select_columns(self, frame: Any) -> npt.NDArray[Any] | RankingData:
+        """Return the model's features in its order from a frame that may have other columns; with names if there are categories."""
         from exactrank.data.frame import numbers_in, table_of, with_codes
 
         names, has_levels = self.scorer.feature_names, bool(self.scorer.levels)
-        if list(map(str, frame.columns)) == list(names) and not has_levels and (whole := np.asarray(frame)).dtype.kind in "fiub":
-            return whole
+        if list(map(str, frame.columns)) == list(names) and not has_levels and (matrix := np.asarray(frame)).dtype.kind in "fiub":
+            return matrix
         table = table_of(frame, "frame")
         labels = {str(label): label for label in table.columns}
         missing = [name for name in names if name not in labels]
@@ -148,25 +147,26 @@ class Model(Shown):
                 f"the frame lacks {len(missing):,} of the {len(names):,} features of the model: {listed(missing)};"
                 f" it has {listed(list(labels))}; give a column for each feature, by the same name"
             )
-        own = table[:, [table.columns.index(labels[name]) for name in names]].to_native()
-        if with_codes(own)[1]:
-            return self._unjudged(own)
-        numbers = np.column_stack([numbers_in(own, labels[name]) for name in names])
-        return replace(self._unjudged(numbers), feature_names=names) if has_levels else numbers
+        columns = table[:, [table.columns.index(labels[name]) for name in names]].to_native()
+        if with_codes(columns)[1]:
+            return self._without_grades(columns)
+        numbers = np.column_stack([numbers_in(columns, labels[name]) for name in names])
+        return replace(self._without_grades(numbers), feature_names=names) if has_levels else numbers
 
-    def _unjudged(self, X: Any) -> RankingData:
-        """Rows without grades, as one query, kept as differences from the scorer's offset: so no row's score depends on the others."""
+    def _without_grades(self, X: Any) -> RankingData:
+        """Return rows as one query, stored as differences from the scorer's offset: so no row's score depends on the others."""
         table = X if hasattr(X, "shape") else array_of(X)
         if len(table.shape) == 0:
             raise wrong_kind("X", X, "a RankingData, a frame or a table of numbers, documents x features")
         rows, width = table.shape[0], table.shape[1] if len(table.shape) == 2 else 0
-        own = np.zeros(self.scorer.n_features) if self.scorer.offset is None else self.scorer.offset
-        offset = own if len(own) == width else np.zeros(width)
+        offset = self.scorer.offset
+        if offset is None or len(offset) != width:
+            offset = np.zeros(width)
         return RankingData.from_arrays(table, np.zeros(rows), group=[rows], offset=offset)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The features that it reads, in order; none where they are known by position alone."""
+        """The features that it reads, in order; empty if they are known by position."""
         return self.scorer.feature_names
 
     def evaluate(
@@ -179,20 +179,20 @@ class Model(Shown):
         group: npt.ArrayLike | None = None,
         threads: int | None = None,
     ) -> Evaluation:
-        """What the model is worth on judged documents: its scores by each of ``measures``, by default the one that it was trained on.
+        """Evaluate the model's scores of judged documents by ``measures``, by default the one that it was trained on.
 
-        ``X`` is a `RankingData`, a frame with the columns ``query_id`` and ``relevance``, or a frame or a matrix of features beside its
-        grades ``y`` and ``qid`` or ``group``.
+        ``X`` is a `RankingData`, a frame with the columns ``query_id`` and ``relevance``, or a frame or a matrix of features with grades
+        ``y`` and queries ``qid`` or ``group``.
 
         >>> from exactrank.models import Linear
         >>> model = Model(Linear(np.array([2.0, -1.0])))
         >>> model.evaluate([[3.0, 1.0], [1.0, 2.0], [4.0, 0.0]], ["nDCG@10", "RR"], y=[0, 0, 1], qid=[1, 1, 1])
         Evaluation(nDCG@10=1.0000, RR=1.0000)
         """
-        asked = self.measure if measures is None else measures
-        if asked is None:
+        names = self.measure if measures is None else measures
+        if names is None:
             raise IncompatibleError("the model does not say what measure it was trained on; name one, e.g. measures='nDCG@10'")
-        return evaluate(_graded(X, y, qid, group), self.predict(X, threads), asked, threads=threads)
+        return evaluate(_judged_data(X, y, qid, group), self.predict(X, threads), names, threads=threads)
 
     def score(
         self,
@@ -203,14 +203,14 @@ class Model(Shown):
         group: npt.ArrayLike | None = None,
         measure: str | Measure | None = None,
     ) -> float:
-        """The mean of ``measure``, by default of the one that it was trained on; see `evaluate`."""
+        """Return the mean of ``measure``, by default the one that it was trained on; see `evaluate`."""
         (mean,) = self.evaluate(X, measure, y=y, qid=qid, group=group).means.values()
         return mean
 
     def __repr__(self) -> str:
         by, on, queries = self.ranker, self.measure, self.data.get("queries")
-        made = [f"trained by {by}" if by else "", f"on {_notation(on)}" if on else "", f"of {queries:,} queries" if queries else ""]
-        return f"Model({', '.join(filter(None, [repr(self.scorer), ' '.join(filter(None, made))]))})"
+        origin = [f"trained by {by}" if by else "", f"on {_notation(on)}" if on else "", f"of {queries:,} queries" if queries else ""]
+        return f"Model({', '.join(filter(None, [repr(self.scorer), ' '.join(filter(None, origin))]))})"
 
     def _columns(self) -> Mapping[str, Values]:
         return self.scorer._columns()
@@ -225,37 +225,36 @@ class Model(Shown):
             file.write(content)
 
     def card(self) -> str:
-        """What people should know before they use it, in Markdown: data, measure, settings, estimate, features, use and limits."""
+        """Return the model's card in Markdown: data, measure, settings, estimate, features, use and limits."""
         from exactrank.models.card import card
 
         return card(self)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], where: str) -> "Model":
-        """The model that `to_bytes` described, once it is sound; errors name ``where`` it was read."""
+        """Return the model that `to_bytes` described; errors name ``where`` it was read."""
         if record.get("format") != FORMAT:
-            found = reprlib.repr(record.get("format"))
-            raise DataError(f"{where}: the format is {found}; expected {FORMAT!r}, as exactrank train writes it")
+            written = reprlib.repr(record.get("format"))
+            raise DataError(f"{where}: the format is {written}; expected {FORMAT!r}, as exactrank train writes it")
         version = record.get("version")
         if type(version) is not int or version not in READABLE:
             readable = " and ".join(map(str, READABLE))
             raise DataError(f"{where}: the version is {reprlib.repr(version)} but this exactrank reads {readable}; install a newer one")
         for name, types in _TYPES.items():
             if name not in record or not isinstance(record[name], types) or isinstance(record[name], bool):
-                found = reprlib.repr(record[name]) if name in record else "missing"
-                raise DataError(f"{where}: {name!r} is {found}; the file is damaged, so train or copy the model again")
+                value = reprlib.repr(record[name]) if name in record else "missing"
+                raise DataError(f"{where}: {name!r} is {value}; {_DAMAGED}")
         for name, parts in _PARTS.items():
             for key in set(parts) & set(record[name]):
                 if not parts[key](record[name][key]):
-                    found = reprlib.repr(record[name][key])
-                    raise DataError(f"{where}: {key!r} of {name!r} is {found}; the file is damaged, so train or copy the model again")
-        read = read_scorer(record["scorer"], where)
+                    raise DataError(f"{where}: {key!r} of {name!r} is {reprlib.repr(record[name][key])}; {_DAMAGED}")
+        scorer = read_scorer(record["scorer"], where)
         if not isinstance(record.get("run"), dict | None):
-            raise DataError(f"{where}: 'run' is {reprlib.repr(record['run'])}; the file is damaged, so train or copy the model again")
-        return cls(read, **{name: record[name] for name in _TYPES if name != "scorer"}, run=record.get("run"))
+            raise DataError(f"{where}: 'run' is {reprlib.repr(record['run'])}; {_DAMAGED}")
+        return cls(scorer, **{name: record[name] for name in _TYPES if name != "scorer"}, run=record.get("run"))
 
     def to_bytes(self) -> bytes:
-        """The content of the model's file."""
+        """Return the content of the model's file."""
         record = {"format": FORMAT, "version": VERSION} | {
             name: self.scorer.to_record() if name == "scorer" else plain(getattr(self, name)) for name in _TYPES
         }
@@ -263,8 +262,8 @@ class Model(Shown):
         return (_json(record) + "\n").encode()
 
 
-def _json(value: Any, indent: str = "") -> str:
-    """Return ``value`` as JSON, with lists of plain values in one line each: otherwise every number of a tree would take a line.
+def _json(value: object, indent: str = "") -> str:
+    """Return ``value`` as JSON with lists of plain values in one line, because otherwise every number of a tree would take a line.
 
     >>> print(_json({"left": [1, -1], "sets": [[3], []]}))
     {
@@ -286,22 +285,22 @@ def _json(value: Any, indent: str = "") -> str:
     return f"{first}\n" + ",\n".join(lines) + f"\n{indent}{last}"
 
 
-def _graded(X: Any, y: npt.ArrayLike | None, qid: npt.ArrayLike | None, group: npt.ArrayLike | None) -> RankingData:
-    """The grades and queries of the rows of ``X``; features are left out."""
-    besides = [name for name, value in (("y", y), ("qid", qid), ("group", group)) if value is not None]
+def _judged_data(X: Any, y: npt.ArrayLike | None, qid: npt.ArrayLike | None, group: npt.ArrayLike | None) -> RankingData:
+    """Return the grades and queries of the rows of ``X``, without features."""
+    arguments = [name for name, value in (("y", y), ("qid", qid), ("group", group)) if value is not None]
     if isinstance(X, RankingData):
-        if besides:
-            raise DataError(f"RankingData holds {', '.join(besides)} already; leave out {'them' if len(besides) > 1 else 'it'}")
+        if arguments:
+            raise DataError(f"RankingData holds {', '.join(arguments)} already; leave out {'them' if len(arguments) > 1 else 'it'}")
         return X
     if y is not None:
         return RankingData.from_arrays(None, y, qid=qid, group=group)
-    if not hasattr(X, "columns") or besides:
+    if not hasattr(X, "columns") or arguments:
         raise DataError("there are no grades; give y and qid (or group), a frame with the columns query_id and relevance, or a RankingData")
     return RankingData.from_frame(X, Columns(features=()))
 
 
 def _notation(measure: str) -> str:
-    """A measure of a file as short as it can be written; as it stands where it is not known here."""
+    """Return the short notation of a measure in a file, or the text itself if the measure is unknown here."""
     try:
         return str(parse_goal(measure))
     except MeasureError:
@@ -309,7 +308,7 @@ def _notation(measure: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """``value`` in what JSON has; what it has no form for is written as Python would."""
+    """Return ``value`` as JSON values; anything else becomes its ``repr``."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping):

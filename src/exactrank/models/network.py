@@ -2,9 +2,8 @@
 
     s(x) = sum_u v_u tanh(b_u + sum_j w_uj z_j),    z_j = (x_j - mean_j) / scale_j                              (1)
 
-The standardization is part of the model, which therefore takes raw features; x_j is the feature less ``offset[j]`` if it was
-kept as a difference from that. There is no constant at the end: adding the
-same number to all scores would not change a ranking.
+The standardization is part of the model, which therefore takes raw features; x_j is the feature less ``offset[j]``. There is no constant
+at the end, because adding the same number to all scores does not change a ranking.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +24,7 @@ from exactrank.errors import DataError
 from exactrank.models.base import Scorer, by_name, numbers, read_common, read_numbers
 from exactrank.models.missing import Missing, PerFeature
 
-PerUnit = npt.NDArray[np.float64]  #: one number a hidden unit
+PerUnit = npt.NDArray[np.float64]  #: one number per hidden unit
 
 
 @storable
@@ -70,20 +69,18 @@ class Network(Scorer):
         return f"{len(self.output):,} hidden units"
 
     @classmethod
-    def added(cls, scorers: "Sequence[Network]", weights: Sequence[float]) -> "Network":
-        """The network of all hidden units, which reads features as the first standardizes them."""
-        alike = [one.on_scale(scorers[0].mean, scorers[0].scale) for one in scorers]
-        hidden, bias = np.concatenate([one.weights for one in alike]), np.concatenate([one.bias for one in alike])
-        output = np.concatenate([weight * one.output for one, weight in zip(scorers, weights, strict=True)])
+    def combine(cls, scorers: "Sequence[Network]", weights: Sequence[float]) -> "Network":
+        alike = [network.on_scale(scorers[0].mean, scorers[0].scale) for network in scorers]
+        hidden, bias = np.concatenate([network.weights for network in alike]), np.concatenate([network.bias for network in alike])
+        output = np.concatenate([weight * network.output for network, weight in zip(scorers, weights, strict=True)])
         return replace(scorers[0], weights=hidden, bias=bias, output=output)
 
     def relative_to(self, offset: Offset | None, names: tuple[str, ...]) -> "Network":
-        """The scorer that scores differences from ``offset`` of features called ``names`` as this one does whole features."""
         shift = self._shift(offset)
         return replace(self, mean=self.mean if shift is None else self.mean - shift, offset=None, feature_names=names)
 
     def on_scale(self, mean: PerFeature, scale: PerFeature) -> "Network":
-        """The same scores of features that are standardized by other means and scales."""
+        """Return the network with the same scores that standardizes features by other means and scales."""
         weights, bias = self.weights * (scale / self.scale), self.bias + matmul(self.weights, (mean - self.mean) / self.scale)
         return replace(self, weights=weights, bias=bias, mean=mean, scale=scale)
 
@@ -93,12 +90,11 @@ class Network(Scorer):
         return np.concatenate([self.weights.T.ravel(), self.bias, self.output])
 
     def activations(self, X: Matrix, threads: int | None = None, offset: Offset | None = None) -> npt.NDArray[np.float64]:
-        """The outputs of the hidden units for each row, which has no missing values: scores are ``activations @ output``."""
+        """Return the outputs of the hidden units for rows without missing values; scores are ``activations @ output``."""
         rows, net = self._rows(X, threads, offset), self._native(offset)
         return net.activations(self.theta, rows, thread_count(threads)).reshape(-1, self.n_hidden)
 
     def to_record(self) -> dict[str, Any]:
-        """Itself as JSON values: means, scales and fill values by name, or lists where features have none."""
         mean, scale = by_name(self.feature_names, self.mean), by_name(self.feature_names, self.scale)
         return self._record(mean=mean, scale=scale, weights=self.weights.tolist(), bias=self.bias.tolist(), output=self.output.tolist())
 
@@ -120,6 +116,5 @@ class Network(Scorer):
         return self._native(offset).scores(self.theta, rows, threads)
 
     def _native(self, offset: Offset | None) -> _core.Net:
-        """The kernels' form of it, for features that lack ``offset``."""
         shift = self._shift(offset)
         return _core.Net(self.mean if shift is None else self.mean - shift, self.scale, self.n_hidden)

@@ -1,4 +1,4 @@
-"""Trees as most libraries keep them, splits and leaves in one numbering, checked and put into a `TreeTable`."""
+"""Trees in the form of most libraries, which number splits and leaves together, converted to a `TreeTable`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ _DAMAGED = "the model is damaged, so train or copy it again"
 
 @dataclass(frozen=True, eq=False)
 class PlainTree:
-    """Node 0 is the root; a node whose ``left`` child is negative is a leaf with its ``value``. All arrays have a number per node.
+    """A tree with one number per node in each array; node 0 is the root, and a node whose ``left`` child is negative is a leaf.
 
-    At the others a row goes left where its feature is at most the threshold, and a missing one where ``missing_left`` says so; without
-    that NaN counts as 0. ``gain`` is what splits gained in training, 1 where that is not known, and ``cover`` the share of the documents
-    that fall into a leaf. Nodes that the root does not lead to are left out.
+    At a split a row goes left if its feature is at most the threshold, and a missing value if ``missing_left`` says so; without that array
+    NaN counts as 0. ``gain`` is the gain of a split in training, 1 if unknown, and ``cover`` the share of documents that fall into a leaf.
+    Nodes that cannot be reached from the root are left out.
 
     >>> stump = PlainTree(np.array([0, 0, 0]), np.array([0.5, 0, 0]), np.array([1, -1, -1]), np.array([2, -1, -1]), np.array([0, 2.0, 3.0]))
     >>> from exactrank.models import TreeEnsemble
@@ -36,25 +36,27 @@ class PlainTree:
     gain: npt.NDArray[np.floating[Any]] | None = None
     cover: npt.NDArray[np.floating[Any]] | None = None
 
-    def ordered(self, number: int) -> tuple[Ints, Ints]:
-        """Its splits and its leaves, from the root on and parents first; raises where it is no tree, with its ``number``."""
-        left, right, seen, waiting = self.left.tolist(), self.right.tolist(), bytearray(len(self.left)), [0]
-        ends: tuple[list[int], list[int]] = [], []
-        while waiting:
-            node = waiting.pop()
+    def nodes(self, number: int) -> tuple[Ints, Ints]:
+        """Return the splits and the leaves, parents first; raises if this is not a tree, with its ``number``."""
+        left, right, visited, stack = self.left.tolist(), self.right.tolist(), bytearray(len(self.left)), [0]
+        splits, leaves = list[int](), list[int]()
+        while stack:
+            node = stack.pop()
             if not 0 <= node < len(left):
                 raise DataError(f"tree {number}: there is a child {node} but there are {len(left)} nodes; {_DAMAGED}")
-            if seen[node]:
+            if visited[node]:
                 raise DataError(f"tree {number}: node {node} is the child of two nodes, or of one below it; {_DAMAGED}")
-            seen[node] = True
-            ends[left[node] < 0].append(node)
-            if left[node] >= 0:
-                waiting += (right[node], left[node])
-        return np.array(ends[0], np.int64), np.array(ends[1], np.int64)
+            visited[node] = True
+            if left[node] < 0:
+                leaves.append(node)
+            else:
+                splits.append(node)
+                stack += (right[node], left[node])
+        return np.array(splits, np.int64), np.array(leaves, np.int64)
 
     def columns(self, number: int, n_features: int) -> tuple[npt.NDArray[Any], ...]:
-        """Return its part of the arrays of a `TreeTable`, from ``feature`` to ``leaf_value``, and ``cover``."""
-        splits, leaves = self.ordered(number)
+        """Return this tree's part of the arrays of a `TreeTable`, from ``feature`` to ``leaf_value``, and ``cover``."""
+        splits, leaves = self.nodes(number)
         feature, threshold, value = self.feature[splits], self.threshold[splits], self.value[leaves]
         gain = np.ones(len(splits)) if self.gain is None else self.gain[splits]
         cover = np.ones(len(leaves)) if self.cover is None else self.cover[leaves]
@@ -69,14 +71,14 @@ class PlainTree:
                 raise DataError(f"tree {number}: node {nodes[np.argmin(sound)]} {what}; {_DAMAGED}")
         place = np.zeros(len(self.left), np.int64)
         place[splits], place[leaves] = np.arange(len(splits)), ~np.arange(len(leaves))
-        aside = np.full(len(splits), MISSING_LEFT)
+        decision = np.full(len(splits), MISSING_LEFT)
         if self.missing_left is not None:
-            aside = MISSING_IS_NAN | np.where(self.missing_left[splits], MISSING_LEFT, 0)
-        return feature, threshold, aside, place[self.left[splits]], place[self.right[splits]], gain, value, cover
+            decision = MISSING_IS_NAN | np.where(self.missing_left[splits], MISSING_LEFT, 0)
+        return feature, threshold, decision, place[self.left[splits]], place[self.right[splits]], gain, value, cover
 
 
 def table_of(trees: Sequence[PlainTree], n_features: int) -> TreeTable:
-    """Return ``trees`` as a table; there is at least one, and their values are added up in their order."""
+    """Return ``trees`` as a table; their values are added up in this order."""
     if not trees:
         raise DataError("the model has no trees, so all scores would be equal; train it")
     columns = [tree.columns(number, n_features) for number, tree in enumerate(trees)]

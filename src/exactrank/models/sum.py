@@ -2,7 +2,7 @@
 
     s(x) = sum_i weight_i s_i(x)                                                                                (1)
 
-A sum of several models of different kinds, such as a linear model and trees, becomes one of these; those of one kind become one model.
+Scorers of one kind are combined into one scorer of that kind; those of several kinds, such as a linear model and trees, into a `Sum`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,16 +21,16 @@ from exactrank.models import read_scorer
 from exactrank.models.base import Scorer, by_name, numbers, read_common, read_numbers
 from exactrank.models.missing import PerFeature, TreeMissing
 
-#: What scorers of one kind have in common where their sum is of the same kind.
+#: Fields that scorers of one kind must share to be combined into one.
 _COMMON = ("n_features", "feature_names", "missing", "fill", "offset", "levels")
 
 
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Sum(Scorer):
-    """(1): ``parts``, which read the same features and are not sums, with one of the ``weights`` each.
+    """The scorer (1) of ``parts``, which read the same features and are not sums.
 
-    ``missing`` says how NaN is treated: ``"keep"`` leaves it to the parts, else as in [`Linear`][exactrank.models.Linear].
+    ``missing`` says how NaN is treated: ``"keep"`` leaves it to the parts, otherwise as in [`Linear`][exactrank.models.Linear].
 
     >>> from exactrank.models import Linear
     >>> both = Sum((Linear(np.array([2.0])), Linear(np.array([1.0]))), np.array([0.5, 3.0]))
@@ -44,7 +44,7 @@ class Sum(Scorer):
     fill: PerFeature | None = None
     feature_names: tuple[str, ...] = field(init=False, repr=False)
     levels: Levels = field(init=False, repr=False)  #: those of all parts
-    offset: Offset | None = field(init=False, repr=False)  #: that of the first part that has one; each part sees to its own
+    offset: Offset | None = field(init=False, repr=False)  #: of the first part that has one; each part subtracts its own
 
     kind: ClassVar[str] = "sum"
     policies: ClassVar[tuple[str, ...]] = ("keep", "error", "zero", "mean")
@@ -59,8 +59,8 @@ class Sum(Scorer):
         if len({(part.n_features, part.feature_names) for part in self.parts}) > 1:
             raise DataError("the parts read different features; give scorers that were trained on the same ones")
         offset = next((part.offset for part in self.parts if part.offset is not None), None)
-        levels = {name: own for part in self.parts for name, own in part.levels.items()}
-        if any(own != levels[name] for part in self.parts for name, own in part.levels.items()):
+        levels = {name: texts for part in self.parts for name, texts in part.levels.items()}
+        if any(texts != levels[name] for part in self.parts for name, texts in part.levels.items()):
             raise DataError("the parts read categories by different levels; give scorers that were trained on the same data")
         vars(self).update(feature_names=self.parts[0].feature_names, offset=offset, levels=levels)
         self._settle(self.parts[0].n_features)
@@ -69,18 +69,15 @@ class Sum(Scorer):
     def size(self) -> str:
         return f"{len(self.parts):,} parts"
 
-    def anchored(self, offset: Offset | None) -> "Sum":
-        """The scorer of whole features that scores as this one does their differences from ``offset``."""
-        return replace(self, parts=tuple(part.anchored(offset) for part in self.parts))
+    def with_offset(self, offset: Offset | None) -> "Sum":
+        return replace(self, parts=tuple(part.with_offset(offset) for part in self.parts))
 
     @classmethod
-    def added(cls, scorers: "Sequence[Sum]", weights: Sequence[float]) -> "Sum":
-        """The sum of all parts."""
+    def combine(cls, scorers: "Sequence[Sum]", weights: Sequence[float]) -> "Sum":
         factors = np.concatenate([weight * scorer.weights for scorer, weight in zip(scorers, weights, strict=True)])
         return replace(scorers[0], parts=tuple(part for scorer in scorers for part in scorer.parts), weights=factors)
 
     def to_record(self) -> dict[str, Any]:
-        """Itself as JSON values: the parts as they would be written alone."""
         record: dict[str, Any] = {"kind": self.kind, "missing": self.missing, "weights": self.weights.tolist()}
         if self.missing == "mean" and self.fill is not None:
             record["fill"] = by_name(self.feature_names, self.fill)
@@ -88,10 +85,10 @@ class Sum(Scorer):
 
     @classmethod
     def _read(cls, record: Mapping[str, Any]) -> "Sum":
-        given = record.get("parts")
-        if not isinstance(given, list) or not given or any(not isinstance(one, dict) or one.get("kind") == cls.kind for one in given):
+        records = record.get("parts")
+        if not isinstance(records, list) or not records or any(not isinstance(r, dict) or r.get("kind") == cls.kind for r in records):
             raise DataError("parts: expected a list of scorers, none of which is a sum; train or copy the model again")
-        parts = tuple(read_scorer(one, f"parts[{number}]") for number, one in enumerate(given))
+        parts = tuple(read_scorer(part, f"parts[{number}]") for number, part in enumerate(records))
         common = read_common(record, parts[0].feature_names, "keep")
         return cls(parts, read_numbers(record, "weights")[1], common["missing"], common["fill"])
 
@@ -102,9 +99,9 @@ class Sum(Scorer):
 
 
 def sum_of(scorers: Sequence[Scorer], weights: Sequence[float]) -> Scorer:
-    """The scorer whose scores are (1); ``scorers`` read the same features.
+    """Return the scorer (1) of ``scorers``, which read the same features.
 
-    Linear models become one linear model, forests one forest, networks one network; kinds that differ, a sum.
+    Linear models become one linear model, forests one forest, networks one network, and scorers of several kinds a `Sum`.
 
     >>> from exactrank.models import Linear
     >>> sum_of([Linear(np.array([1.0, 2.0])), Linear(np.array([3.0, 0.0]))], [0.5, 0.5]).weights
@@ -113,23 +110,21 @@ def sum_of(scorers: Sequence[Scorer], weights: Sequence[float]) -> Scorer:
     groups: list[list[tuple[Scorer, float]]] = []
     for scorer, weight in zip(scorers, weights, strict=True):
         terms = [(scorer, weight)]
-        if isinstance(scorer, Sum) and scorer.missing == "keep":  # it leaves missing values to its parts
+        if isinstance(scorer, Sum) and scorer.missing == "keep":  # its parts treat missing values
             terms = list(zip(scorer.parts, (weight * scorer.weights).tolist(), strict=True))
         for term in terms:
-            group = next((one for one in groups if _are_alike(one[0][0], term[0])), None)
+            group = next((group for group in groups if _can_combine(group[0][0], term[0])), None)
             if group is None:
                 groups.append(group := [])
             group.append(term)
-    parts = [group[0][0].added([scorer for scorer, _ in group], [weight for _, weight in group]) for group in groups]
+    parts = [group[0][0].combine([scorer for scorer, _ in group], [weight for _, weight in group]) for group in groups]
     return parts[0] if len(parts) == 1 else Sum(tuple(parts), np.ones(len(parts)))
 
 
 def mean_of(scorers: Sequence[Scorer]) -> Scorer:
-    """The scorer whose scores are the mean of those of ``scorers``."""
+    """Return the scorer whose scores are the mean of those of ``scorers``."""
     return scorers[0] if len(scorers) == 1 else sum_of(scorers, [1 / len(scorers)] * len(scorers))
 
 
-def _are_alike(one: Scorer, other: Scorer) -> bool:
-    """Are they of a kind, and read features in the same way?"""
-    ways = ((np.asarray(getattr(one, name)), np.asarray(getattr(other, name))) for name in _COMMON)
-    return type(one) is type(other) and all(np.array_equal(ours, theirs) for ours, theirs in ways)
+def _can_combine(a: Scorer, b: Scorer) -> bool:
+    return type(a) is type(b) and all(np.array_equal(np.asarray(getattr(a, name)), np.asarray(getattr(b, name))) for name in _COMMON)

@@ -2,8 +2,8 @@
 
     s(x) = sum_j sum_k jump_jk [x_j > t_jk]                                                                     (1)
 
-The steps of a feature make one step function, in whatever order they were found. A constant would not change a ranking, so below
-its first threshold a feature adds 0. x_j is the feature less ``offset[j]`` if it was kept as a difference from that.
+The steps of a feature make one step function, whose value is 0 below its first threshold: a constant would not change a ranking. x_j is
+the feature less ``offset[j]``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ Flat = tuple[npt.NDArray[np.int64], PerStep, npt.NDArray[np.float64]]
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Thresholds(Scorer):
-    """(1): the rising ``thresholds`` and the ``jumps`` of each feature; with ``feature_names=()`` features are known by position.
+    """The scorer (1); ``thresholds`` rise for each feature, and with ``feature_names=()`` features are known by position.
 
     >>> steps = Thresholds((np.array([0.5, 2.0]), np.array([])), (np.array([1.0, -0.25]), np.array([])), ("bm25", "length"))
     >>> steps.score(np.array([[0.5, 3.0], [1.0, 3.0], [9.0, 3.0]], np.float32))
@@ -48,7 +48,7 @@ class Thresholds(Scorer):
     def __post_init__(self) -> None:
         if len(self.thresholds) != len(self.jumps) or not self.thresholds:
             raise DataError(f"there are {len(self.thresholds)} lists of thresholds and {len(self.jumps)} of jumps; give each feature both")
-        for name in ("thresholds", "jumps"):  # of which a feature may have none
+        for name in ("thresholds", "jumps"):  # a feature may have none
             lists = enumerate(getattr(self, name))
             vars(self)[name] = tuple(numbers(f"{name}[{j}]", values) if np.size(values) else np.empty(0) for j, values in lists)
         for j, (thresholds, jumps) in enumerate(zip(self.thresholds, self.jumps, strict=True)):
@@ -63,47 +63,48 @@ class Thresholds(Scorer):
         return f"{sum(map(len, self.jumps)):,} steps"
 
     @classmethod
-    def merged(cls, steps: npt.ArrayLike, n_features: int, feature_names: tuple[str, ...] = ()) -> "Thresholds":
-        """The scorer that adds up ``steps``, a row each: the feature's number, the threshold and the jump.
+    def from_steps(cls, steps: npt.ArrayLike, n_features: int, feature_names: tuple[str, ...] = ()) -> "Thresholds":
+        """Return the scorer of ``steps``, rows of a feature's number, a threshold and a jump.
 
-        >>> Thresholds.merged([(0, 2.0, 0.25), (0, 0.5, 1.0), (0, 2.0, -0.5)], n_features=1).jumps
+        >>> Thresholds.from_steps([(0, 2.0, 0.25), (0, 0.5, 1.0), (0, 2.0, -0.5)], n_features=1).jumps
         (array([ 1.  , -0.25]),)
         """
         rows = np.array(steps, np.float64).reshape(-1, 3)
-        of_feature = [rows[rows[:, 0] == j] for j in range(n_features)]
-        found = [np.unique(own[:, 1], return_inverse=True) for own in of_feature]
-        jumps = [np.bincount(at, own[:, 2], len(kept)).astype(np.float64) for own, (kept, at) in zip(of_feature, found, strict=True)]
-        return cls(tuple(kept for kept, _ in found), tuple(jumps), feature_names)
+        thresholds, jumps = list[PerStep](), list[PerStep]()
+        for j in range(n_features):
+            _, threshold, jump = rows[rows[:, 0] == j].T
+            unique, place = np.unique(threshold, return_inverse=True)
+            thresholds.append(unique)
+            jumps.append(np.bincount(place, jump, len(unique)).astype(np.float64))
+        return cls(tuple(thresholds), tuple(jumps), feature_names)
 
     @classmethod
-    def added(cls, scorers: "Sequence[Thresholds]", weights: Sequence[float]) -> "Thresholds":
-        """The scorer with the steps of all."""
+    def combine(cls, scorers: "Sequence[Thresholds]", weights: Sequence[float]) -> "Thresholds":
         steps = [
             np.column_stack([np.full(len(at), j), at, weight * jumps])
             for scorer, weight in zip(scorers, weights, strict=True)
             for j, (at, jumps) in enumerate(zip(scorer.thresholds, scorer.jumps, strict=True))
         ]
-        found = cls.merged(np.concatenate(steps), scorers[0].n_features)
-        return replace(scorers[0], thresholds=found.thresholds, jumps=found.jumps)
+        merged = cls.from_steps(np.concatenate(steps), scorers[0].n_features)
+        return replace(scorers[0], thresholds=merged.thresholds, jumps=merged.jumps)
 
     def to_record(self) -> dict[str, Any]:
-        """Itself as JSON values: for each feature its steps, by name, or in a list where features have none."""
         steps = [np.stack(pair, axis=1).tolist() for pair in zip(self.thresholds, self.jumps, strict=True)]
         return self._record(steps=dict(zip(self.feature_names, steps, strict=True)) if self.feature_names else steps)
 
     @classmethod
     def _read(cls, record: Mapping[str, Any]) -> "Thresholds":
-        given = record.get("steps")
-        if not isinstance(given, dict | list) or not given:
+        entries = record.get("steps")
+        if not isinstance(entries, dict | list) or not entries:
             raise DataError('expected steps by feature name, {"bm25": [[threshold, jump], ...], ...}, or a list of such lists')
         steps = []
-        for name, own in given.items() if isinstance(given, dict) else enumerate(given):
+        for name, pairs in entries.items() if isinstance(entries, dict) else enumerate(entries):
             what = f"steps of {name!r}"
-            if not isinstance(own, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in own):
+            if not isinstance(pairs, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
                 raise DataError(f"{what}: expected pairs of a threshold and a jump, [[0.5, 1.0], ...]")
-            steps.append(np.array([read_numbers({what: pair}, what)[1] for pair in own]).reshape(-1, 2))
-        thresholds, jumps = (tuple(own[:, column] for own in steps) for column in (0, 1))
-        return cls(thresholds, jumps, **read_common(record, tuple(given) if isinstance(given, dict) else ()))
+            steps.append(np.array([read_numbers({what: pair}, what)[1] for pair in pairs]).reshape(-1, 2))
+        thresholds, jumps = (tuple(pairs[:, column] for pairs in steps) for column in (0, 1))
+        return cls(thresholds, jumps, **read_common(record, tuple(entries) if isinstance(entries, dict) else ()))
 
     def _scores(self, rows: Matrix, threads: int, offset: Offset | None) -> PerDocument:
         (start, thresholds, levels), shift = self._flat, self._shift(offset)
@@ -112,16 +113,16 @@ class Thresholds(Scorer):
 
     @cached_property
     def _flat(self) -> Flat:
-        """Where each feature's steps begin, all thresholds, and all levels: one more a feature, from 0 up."""
-        start = np.concatenate([[0], np.cumsum([len(own) for own in self.thresholds])])
-        levels = [np.concatenate([[0.0], np.cumsum(own)]) for own in self.jumps]
+        """The first step of each feature, all thresholds, and all levels, one more per feature than steps."""
+        start = np.concatenate([[0], np.cumsum([len(values) for values in self.thresholds])])
+        levels = [np.concatenate([[0.0], np.cumsum(values)]) for values in self.jumps]
         return start.astype(np.int64), np.concatenate(self.thresholds), np.concatenate(levels)
 
 
 class StepScores:
-    """The scores of the rows of ``X``, which holds no missing values, by steps that come one after the other.
+    """Scores of the rows of ``X``, which has no missing values, by steps of three numbers: feature, threshold, jump.
 
-    Steps are three numbers each: feature, threshold, jump. Scores are kept: steps that go on from the last ones cost what is new alone.
+    The last scores are remembered, so that steps which continue the last ones cost only what is new.
     """
 
     def __init__(self, X: Matrix) -> None:
@@ -130,11 +131,11 @@ class StepScores:
         self._scores: PerDocument = np.zeros(len(X))
 
     def at(self, steps: PerStep) -> PerDocument:
-        """The sums of the jumps."""
-        known = len(self._steps)
-        if not np.array_equal(steps[:known], self._steps):
-            known, self._scores = 0, np.zeros(len(self._X))
-        for feature, threshold, jump in steps[known:].reshape(-1, 3):
+        """Return the sum of the jumps of each row."""
+        count = len(self._steps)
+        if not np.array_equal(steps[:count], self._steps):
+            count, self._scores = 0, np.zeros(len(self._X))
+        for feature, threshold, jump in steps[count:].reshape(-1, 3):
             # Compared as floats, a threshold halfway between two values could fall onto one of them.
             self._scores = self._scores + jump * (self._X[:, int(feature)].astype(np.float64) > threshold)
         self._steps = steps

@@ -2,8 +2,8 @@
 
     s(x) = sum over the trees of the value of the leaf that x falls into                                         (1)
 
-The trees are plain arrays (`TreeTable`). Their thresholds are of whole features, even if those are kept as differences from an offset.
-Missing values are left to the trees, which send them down the side that was better in training, unless a policy fills them.
+The trees are plain arrays (`TreeTable`). Their thresholds refer to whole features, even if features are stored as differences from an
+offset. Unless a policy fills missing values, a split sends them to the side that was better in training.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,13 +25,13 @@ from exactrank.models.missing import PerFeature, TreeMissing
 from exactrank.models.tree_record import read_trees, tree_records
 from exactrank.models.tree_table import PerTree, TreeTable
 
-MOST_UNNAMED = 1 << 20  #: features without names that a file may ask for by a number
+MOST_UNNAMED = 1 << 20  #: features without names that a file may declare
 
 
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeEnsemble(Scorer):
-    """(1) of the trees in ``table``; with ``feature_names=()`` features are known by position.
+    """The scorer (1) of the trees in ``table``; with ``feature_names=()`` features are known by position.
 
     ``missing`` says how NaN is treated: ``"keep"`` leaves it to the trees, otherwise as in [`Linear`][exactrank.models.Linear]. ``levels``
     maps the name of a feature to the texts that the codes of a category stand for, from 0 on.
@@ -63,12 +63,12 @@ class TreeEnsemble(Scorer):
 
     @property
     def n_trees(self) -> int:
-        """How many trees there are."""
+        """The number of trees."""
         return self.table.n_trees
 
     @property
     def shrinkage(self) -> PerTree:
-        """What the values of each tree have been multiplied by: the learning rate, and a weight if there was one."""
+        """The factor by which the values of each tree have been multiplied: the learning rate times a weight."""
         return self.table.shrinkage
 
     @property
@@ -77,16 +77,15 @@ class TreeEnsemble(Scorer):
 
     @classmethod
     def of_lightgbm(cls, text: str) -> "TreeEnsemble":
-        """Return the scorer of a model that LightGBM saved, with its names, unless the columns are only numbered, and levels."""
+        """Return the scorer of a model that LightGBM saved, with its levels, and its names unless columns are only numbered."""
         table, names, levels = read_lightgbm(text)
         return cls(table, names, levels=levels)
 
     @classmethod
-    def added(cls, scorers: "Sequence[TreeEnsemble]", weights: Sequence[float]) -> "TreeEnsemble":
-        """Return the forest of all trees."""
+    def combine(cls, scorers: "Sequence[TreeEnsemble]", weights: Sequence[float]) -> "TreeEnsemble":
         pairs = zip(scorers, weights, strict=True)
-        first, *others = [scorer.table.scaled(np.full(scorer.n_trees, weight)) for scorer, weight in pairs]
-        return replace(scorers[0], table=first.joined(*others))
+        first, *rest = [scorer.table.scale(np.full(scorer.n_trees, weight)) for scorer, weight in pairs]
+        return replace(scorers[0], table=first.join(*rest))
 
     def first(self, count: int) -> "TreeEnsemble":
         """Return the ensemble of the first ``count`` trees."""
@@ -96,13 +95,11 @@ class TreeEnsemble(Scorer):
         """Yield each tree as an ensemble."""
         return (replace(self, table=self.table.single(t)) for t in range(self.n_trees))
 
-    def anchored(self, offset: Offset | None) -> "TreeEnsemble":
-        """Return the scorer of whole features that scores as this one does their differences from ``offset``."""
-        return self if offset is None else replace(self, table=self.table.moved(offset), offset=offset)
+    def with_offset(self, offset: Offset | None) -> "TreeEnsemble":
+        return self if offset is None else replace(self, table=self.table.shift(offset), offset=offset)
 
     def relative_to(self, offset: Offset | None, names: tuple[str, ...]) -> "TreeEnsemble":
-        """Return the scorer that scores differences from ``offset`` of features called ``names`` as this one does whole features."""
-        table = self.table if offset is None else self.table.moved(-offset)
+        table = self.table if offset is None else self.table.shift(-offset)
         return replace(self, table=table, feature_names=names, offset=None)
 
     def importance(self, kind: Literal["gain", "split"] = "gain") -> PerFeature:
@@ -115,10 +112,10 @@ class TreeEnsemble(Scorer):
         return np.bincount(self.table.feature, gain, self.n_features).astype(np.float64)
 
     def contributions(self, X: Matrix, offset: Offset | None = None, threads: int | None = None) -> npt.NDArray[np.float64]:
-        """Return what each feature adds to each row's score (SHAP); the last column is what all rows have in common.
+        """Return what each feature adds to each row's score (SHAP); the last column is the expected score, the same for all rows.
 
-        These are the path-dependent values of Lundberg et al. (2018): a feature that is not known counts by the training documents on
-        either side of a split.
+        These are the path-dependent values of Lundberg et al. (2018): an unknown feature is averaged over both sides of a split, weighted
+        by their training documents.
         """
         table, rows = self._without_offset(self._rows(X, threads, offset), offset)
         contributions = table.contributions(rows, thread_count(threads))
@@ -128,7 +125,6 @@ class TreeEnsemble(Scorer):
         return contributions
 
     def to_record(self) -> dict[str, Any]:
-        """Return the scorer as JSON values."""
         levels = {"levels": {name: list(texts) for name, texts in self.levels.items()}} if self.levels else {}
         return self._record(features=list(self.feature_names) or self.n_features) | levels | {"trees": tree_records(self.table)}
 
@@ -152,7 +148,7 @@ class TreeEnsemble(Scorer):
         """Return trees and rows that give the scores of ``rows`` plus ``offset``."""
         if offset is None or not np.any(offset):
             return self.table, rows
-        table, left = self.table.less(offset)
+        table, left = self.table.subtract(offset)
         if np.any(left):  # in single precision
             rows = np.array(rows)
             for j in np.flatnonzero(left):
@@ -161,14 +157,13 @@ class TreeEnsemble(Scorer):
 
 
 def _count(features: object) -> int:
-    """Return the number of features that have no names."""
     if type(features) is not int or not 1 <= features <= MOST_UNNAMED:
         raise DataError(f"features: expected names, or a number from 1 to {MOST_UNNAMED}; train or copy the model again")
     return features
 
 
 def _table_of_version_1(record: Mapping[str, Any]) -> TreeTable:
-    """Return the trees of a file that holds the lines of a LightGBM model."""
+    """Return the trees of a model file of version 1, which are the lines of a LightGBM model."""
     lines = record["lightgbm"]
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines) or not isinstance(record.get("features"), list):
         raise DataError("trees need the lines of a LightGBM model and names of features; train or copy the model again")

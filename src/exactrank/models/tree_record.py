@@ -1,8 +1,8 @@
 """Trees in a model file: one JSON object per tree, with plain arrays of numbers.
 
-``feature``, ``threshold``, ``decision``, ``left``, ``right`` and ``gain`` have a number per split, ``value`` and ``documents`` a number per
-leaf, as in `TreeTable`. The threshold of a categorical split is a place in ``categories``, which lists the categories of each set, and
-``weight`` is what the values have been multiplied by. JSON has no infinity, so it is written as the text ``"inf"``.
+``feature``, ``threshold``, ``decision``, ``left``, ``right`` and ``gain`` have one number per split, ``value`` and ``documents`` one per
+leaf, as in `TreeTable`. The threshold of a categorical split is an index into ``categories``, which lists the categories of each set.
+``weight`` is the factor by which the values have been multiplied. JSON has no infinity, so it is written as the text ``"inf"``.
 """
 
 import math
@@ -17,14 +17,14 @@ import numpy.typing as npt
 from exactrank.errors import DataError
 from exactrank.models.tree_table import AGAIN, CATEGORICAL, MOST, MOST_WORDS, Floats, TreeTable, categories_in
 
-HIGHEST_CATEGORY = (1 << 24) - 1  #: up to which float32 holds every whole number
+HIGHEST_CATEGORY = (1 << 24) - 1  #: float32 holds all whole numbers up to this
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
-_INTEGERS = {"feature": "feature", "decision": "decision", "left": "left", "right": "right"}  # of a record, by the field of a table
+_INTEGERS = {"feature": "feature", "decision": "decision", "left": "left", "right": "right"}  # keys of a record by the field of a table
 _NUMBERS = {"threshold": "threshold", "gain": "gain", "leaf_value": "value", "cover": "documents"}
 
 
 def tree_records(table: TreeTable) -> list[dict[str, Any]]:
-    """Return ``table`` as JSON values, an object per tree, with numbers that read back to the same bits.
+    """Return ``table`` as JSON values, one object per tree, with numbers that read back to the same bits.
 
     >>> stump = TreeTable(1, [0, 1], [0], [np.inf], [8], [-1], [-2], [1.0], [2.0, 3.0], [0], [], [1.0], [7.0, 5.0])
     >>> tree_records(stump)[0]["threshold"], tree_records(stump)[0]["value"]
@@ -41,11 +41,11 @@ def _record(tree: TreeTable) -> dict[str, Any]:
     record: dict[str, Any] = {
         "weight": float(tree.shrinkage[0]),
         "feature": tree.feature.tolist(),
-        "threshold": _written(threshold),
+        "threshold": _json_numbers(threshold),
         "decision": tree.decision.tolist(),
         "left": tree.left.tolist(),
         "right": tree.right.tolist(),
-        "gain": _written(_shortened(tree.gain)),
+        "gain": _json_numbers(_shortest_doubles(tree.gain)),
         "value": tree.leaf_value.tolist(),
         "documents": [int(count) if count.is_integer() else count for count in tree.cover.tolist()],
     }
@@ -53,11 +53,11 @@ def _record(tree: TreeTable) -> dict[str, Any]:
     return record | ({"categories": [categories_in(words).tolist() for words in sets]} if sets else {})
 
 
-def _written(values: Floats) -> list[float | str]:
+def _json_numbers(values: Floats) -> list[float | str]:
     return [value if math.isfinite(value) else repr(value) for value in values.tolist()]
 
 
-def _shortened(values: npt.NDArray[np.float32]) -> Floats:
+def _shortest_doubles(values: npt.NDArray[np.float32]) -> Floats:
     """Return ``values`` as the doubles with the fewest digits that round to the same floats."""
     short = np.array([str(value) for value in values], np.float64)
     with np.errstate(over="ignore"):
@@ -77,7 +77,7 @@ def read_trees(records: object, n_features: int) -> TreeTable:
         tree |= {name: _numbers(record, key, t) for name, key in _NUMBERS.items()}
         _check_lengths(tree, t)
         categorical = [bool(decision & CATEGORICAL) for decision in tree["decision"]]
-        tree["threshold"] = _numbered(tree["threshold"], categorical, record.get("categories", []), len(sets), t)
+        tree["threshold"] = _count_sets(tree["threshold"], categorical, record.get("categories", []), len(sets), t)
         for categories in record.get("categories", []):
             sets.append(_words(categories, t, MOST_WORDS - words[-1]))
             words.append(words[-1] + len(sets[-1]))
@@ -131,8 +131,8 @@ def _check_lengths(tree: Mapping[str, Sequence[Any]], t: int) -> None:
             raise DataError(f"tree {t}: {key} has {len(tree[name])} numbers and feature has {splits}, so there must be {count}; {AGAIN}")
 
 
-def _numbered(threshold: list[float], categorical: list[bool], categories: object, before: int, t: int) -> list[float]:
-    """Return the thresholds with sets of categories counted over all trees: ``before`` have some already."""
+def _count_sets(threshold: list[float], categorical: list[bool], categories: object, before: int, t: int) -> list[float]:
+    """Return the thresholds with sets of categories counted over all trees; ``before`` is the number of sets of earlier trees."""
     if not isinstance(categories, list):
         raise DataError(f"tree {t}: categories is {reprlib.repr(categories)}, not a list of lists; {AGAIN}")
     for value, is_set in zip(threshold, categorical, strict=True):
@@ -141,13 +141,13 @@ def _numbered(threshold: list[float], categorical: list[bool], categories: objec
     return [before + value if is_set else value for value, is_set in zip(threshold, categorical, strict=True)]
 
 
-def _words(categories: object, t: int, most: int) -> npt.NDArray[np.uint32]:
-    """Return a set of categories as bits, in ``most`` words or fewer, so that a short file cannot ask for much memory."""
+def _words(categories: object, t: int, limit: int) -> npt.NDArray[np.uint32]:
+    """Return a set of categories as bits, in at most ``limit`` words, so that a short file cannot ask for much memory."""
     if not isinstance(categories, list) or not all(type(value) is int and 0 <= value <= HIGHEST_CATEGORY for value in categories):
-        shown = reprlib.repr(categories)
-        raise DataError(f"tree {t}: categories has {shown}; expected a list of whole numbers from 0 to {HIGHEST_CATEGORY}; {AGAIN}")
+        expected = f"expected a list of whole numbers from 0 to {HIGHEST_CATEGORY}"
+        raise DataError(f"tree {t}: categories has {reprlib.repr(categories)}; {expected}; {AGAIN}")
     count = max(categories, default=0) // 32 + 1
-    if count > most:
+    if count > limit:
         raise DataError(f"tree {t}: the categories of all trees take more than {MOST_WORDS:,} words; number categories from 0 on")
     bits = np.zeros(32 * count, np.uint8)
     bits[np.array(categories, np.int64)] = 1

@@ -1,12 +1,12 @@
 """The trees of a model in flat arrays, checked once.
 
-Tree t has the splits from ``start[t]`` to ``start[t + 1]``, of which the first is the root, and one leaf more than splits. A child is a
+Tree t has the splits from ``start[t]`` to ``start[t + 1]``, of which the first is the root, and one more leaf than splits. A child is a
 split of its tree, counted from 0 and behind its parent, or a leaf, counted -1, -2, ... At a split with feature j and threshold h
 
     a row goes left  <=>  x_j <= h,  or at a categorical split:  x_j is in the split's set                       (1)
 
-and ``decision`` says, by bits, whether the split is categorical (1), whether missing values go left (2), and what is missing
-(4: zero and NaN, 8: NaN, neither: nothing, and NaN counts as 0).
+The bits of ``decision`` say whether the split is categorical (1), whether missing values go left (2), and what is missing (4: zero and NaN,
+8: NaN; with neither, NaN counts as 0).
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ _TYPES: dict[str, type[np.generic]] = {
 
 @dataclass(frozen=True, eq=False)
 class TreeTable:
-    """All trees of a model; raises a `DataError` that names the tree where an array violates the format.
+    """The trees of a model; an array that violates the format raises a `DataError` that names the tree.
 
     The threshold of a categorical split is the number of its set, whose bits are ``sets[set_start[number]:set_start[number + 1]]``, 32
     categories per word.
@@ -56,23 +56,23 @@ class TreeTable:
     >>> stump = TreeTable(1, [0, 1], [0], [0.5], [MISSING_IS_NAN], [-1], [-2], [1.0], [2.0, 3.0], [0], [], [1.0], [1.0, 1.0])
     >>> stump.native.scores(np.array([[0.5], [0.75]], np.float32), threads=1)
     array([2., 3.])
-    >>> stump.scaled([0.5]).joined(stump).leaf_value
+    >>> stump.scale([0.5]).join(stump).leaf_value
     array([1. , 1.5, 2. , 3. ])
     """
 
     n_features: int
-    start: Ints  #: where the splits of each tree begin, and at last where they end
+    start: Ints  #: the first split of each tree, and last the number of splits
     feature: npt.NDArray[np.int32]
     threshold: Floats
     decision: npt.NDArray[np.uint8]
     left: npt.NDArray[np.int32]
     right: npt.NDArray[np.int32]
-    gain: npt.NDArray[np.float32]  #: what each split gained in training, 1 where that is not known
+    gain: npt.NDArray[np.float32]  #: of each split in training; 1 if unknown
     leaf_value: Floats
     set_start: Ints
     sets: npt.NDArray[np.uint32]
-    shrinkage: PerTree  #: what the values of each tree have been multiplied by: the learning rate, and a weight if there was one
-    cover: Floats  #: how many training documents each leaf has, or their share in any unit; ones where that is not known
+    shrinkage: PerTree  #: factor by which the values of each tree have been multiplied: the learning rate times a weight
+    cover: Floats  #: training documents in each leaf, or their share in any unit; 1 if unknown
 
     def __post_init__(self) -> None:
         raw = {name: _array(name, getattr(self, name), dtype) for name, dtype in _TYPES.items()}
@@ -94,25 +94,25 @@ class TreeTable:
 
     @property
     def n_trees(self) -> int:
-        """How many trees there are."""
+        """The number of trees."""
         return len(self.shrinkage)
 
     @property
     def n_splits(self) -> Ints:
-        """How many splits each tree has."""
+        """The number of splits of each tree."""
         return np.diff(self.start)
 
     @cached_property
     def native(self) -> _core.Trees:
-        """The kernels' form of the trees."""
+        """The trees of the native core."""
         return _core.Trees(**self._kernel_arrays())
 
     def contributions(self, rows: Matrix, threads: int) -> Floats:
-        """Return the SHAP values of each row, a number per feature, and in the last column what all rows have in common."""
+        """Return the SHAP values of each row, one per feature; the last column is the expected score, the same for all rows."""
         return _core.tree_contributions(**self._kernel_arrays(), cover=self.cover, x=rows, threads=threads)
 
     def splits_by_feature(self) -> Ints:
-        """Return for each feature how many splits gained by it."""
+        """Return the number of splits of each feature that have a gain."""
         return np.bincount(self.feature[self.gain > 0], minlength=self.n_features)
 
     def first(self, count: int) -> "TreeTable":
@@ -125,12 +125,12 @@ class TreeTable:
         """Return tree ``t`` alone."""
         return self._between(t, t + 1)
 
-    def joined(self, *others: "TreeTable") -> "TreeTable":
-        """Return these trees followed by those of ``others``, which must read as many features."""
-        tables = (self, *others)
-        for other in others:
-            if other.n_features != self.n_features:
-                widths = f"{self.n_features} and {other.n_features} features"
+    def join(self, *rest: "TreeTable") -> "TreeTable":
+        """Return these trees followed by those of ``rest``, which must read the same number of features."""
+        tables = (self, *rest)
+        for table in rest:
+            if table.n_features != self.n_features:
+                widths = f"{self.n_features} and {table.n_features} features"
                 raise IncompatibleError(f"the trees read {widths}; join only trees of the same features")
         arrays = {name: np.concatenate([getattr(table, name) for table in tables]) for name in _TYPES if not name.endswith("start")}
         first_set = _starts([len(table.set_start) - 1 for table in tables])
@@ -147,7 +147,7 @@ class TreeTable:
             **arrays,
         )
 
-    def scaled(self, weights: Sequence[float] | PerTree) -> "TreeTable":
+    def scale(self, weights: Sequence[float] | PerTree) -> "TreeTable":
         """Return the trees with the values of each, and its shrinkage, multiplied by its weight."""
         weights = np.asarray(weights, np.float64)
         if len(weights) != self.n_trees or not np.all(np.isfinite(weights)):
@@ -162,31 +162,31 @@ class TreeTable:
             )
         return replace(self, **products)
 
-    def moved(self, by: Floats) -> "TreeTable":
+    def shift(self, by: Floats) -> "TreeTable":
         """Return the trees of features that are larger by ``by``, one number per feature.
 
-        A threshold is rounded down, so that what lay above it goes on doing so.
+        A threshold is rounded down, so that values above it stay above it.
         """
         step = np.where(self.decision & CATEGORICAL, 0.0, by[self.feature])
         return replace(self, threshold=np.where(step != 0, sum_rounded_down(self.threshold, step), self.threshold))
 
-    def less(self, offset: Floats) -> tuple["TreeTable", Floats]:
-        """Return the trees for features that lack ``offset``, and what of it is left to be added to the features.
+    def subtract(self, offset: Floats) -> tuple["TreeTable", Floats]:
+        """Return the trees of features without ``offset``, and the part of it that must still be added to the features.
 
-        That is the offset of those at which not all splits compare numbers: there is a set of categories, or zero counts as missing.
-        NaN that counts as 0 still does: it goes to the side of a feature that is 0 with its offset.
+        That part belongs to features with a split that does not compare numbers: it has a set of categories, or zero counts as missing.
+        NaN that counts as 0 goes to the side of a feature whose sum with its offset is 0.
         """
-        other = (self.decision & (CATEGORICAL | MISSING_IS_ZERO)) > 0
-        lacked = np.where(np.bincount(self.feature[other], minlength=self.n_features) == 0, offset, 0.0)
-        step = lacked[self.feature]
+        not_numeric = (self.decision & (CATEGORICAL | MISSING_IS_ZERO)) > 0
+        subtracted = np.where(np.bincount(self.feature[not_numeric], minlength=self.n_features) == 0, offset, 0.0)
+        step = subtracted[self.feature]
         nan_is_zero = (step != 0) & ((self.decision & MISSING_IS_NAN) == 0)
         side = MISSING_IS_NAN | np.where(self.threshold >= 0, MISSING_LEFT, 0)
         decision = np.where(nan_is_zero, side, self.decision).astype(np.uint8)
         threshold = np.where(step != 0, sum_rounded_down(self.threshold, -step), self.threshold)
-        return replace(self, threshold=threshold, decision=decision), offset - lacked
+        return replace(self, threshold=threshold, decision=decision), offset - subtracted
 
     def _between(self, first: int, last: int) -> "TreeTable":
-        """Return the trees from ``first`` on and before ``last``."""
+        """Return the trees from ``first`` to ``last``, exclusive."""
         splits = slice(self.start[first], self.start[last])
         leaves = slice(splits.start + first, splits.stop + last)
         threshold, categorical = self.threshold[splits], (self.decision[splits] & CATEGORICAL) > 0
@@ -209,7 +209,6 @@ class TreeTable:
         return {"width": self.n_features} | {name: getattr(self, name) for name in names}
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the kernels' form, which cannot be copied and is made again."""
         return {name: value for name, value in vars(self).items() if name != "native"}
 
 
@@ -223,7 +222,7 @@ def categories_in(words: npt.NDArray[np.uint32]) -> Ints:
 
 
 def _array(name: str, values: npt.ArrayLike, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """Return ``values`` as a flat array of numbers of the kind of ``dtype``, not yet narrowed to it."""
+    """Return ``values`` as a flat array of the kind of ``dtype``, though not yet of its precision."""
     array = np.asarray(values)
     array = array.astype(dtype) if array.size == 0 else array
     if array.ndim != 1 or array.dtype.kind not in ("iu" if np.issubdtype(dtype, np.integer) else "iuf"):
@@ -232,7 +231,7 @@ def _array(name: str, values: npt.ArrayLike, dtype: type[np.generic]) -> npt.NDA
 
 
 def _check_sizes(n_features: int, raw: dict[str, npt.NDArray[Any]]) -> None:
-    """Raise unless the arrays have the lengths that ``start`` and ``set_start`` say."""
+    """Raise unless the lengths of the arrays agree with ``start`` and ``set_start``."""
     if not 1 <= n_features < MOST:
         raise DataError(f"the trees read {n_features} features; give a number from 1 to {MOST - 1}")
     for name, total, least in (("start", len(raw["feature"]), 0), ("set_start", len(raw["sets"]), 1)):
@@ -258,15 +257,15 @@ def _check_splits(n_features: int, raw: dict[str, npt.NDArray[Any]]) -> None:
     _require(~np.isnan(threshold), tree, threshold, "threshold {} is not a number")
     _require(~np.isnan(gain), tree, gain, "gain {} is not a number")
     with np.errstate(invalid="ignore"):
-        known = (threshold >= 0) & (threshold < sets) & (threshold == np.floor(threshold))
-    _require(known | ((decision & CATEGORICAL) == 0), tree, threshold, "threshold {} names a set of categories that is not there")
+        valid = (threshold >= 0) & (threshold < sets) & (threshold == np.floor(threshold))
+    _require(valid | ((decision & CATEGORICAL) == 0), tree, threshold, "threshold {} names a set of categories that is not there")
     words = raw["sets"]
     if not np.all((words >= 0) & (words < 1 << 32)):
         raise DataError(f"a word of the sets of categories does not have 32 bits; {AGAIN}")
 
 
 def _check_children(raw: dict[str, npt.NDArray[Any]]) -> None:
-    """Raise unless the children of each tree are its splits and leaves, each there once and behind its parent."""
+    """Raise unless the children of each tree are its splits and leaves, each once and behind its parent."""
     start, splits = raw["start"].astype(np.int64), np.diff(raw["start"]).astype(np.int64)
     tree = np.tile(_owners(splits), 2)
     node, child = np.tile(np.arange(start[-1]) - np.repeat(start[:-1], splits), 2), np.concatenate([raw["left"], raw["right"]])
@@ -285,17 +284,17 @@ def _check_leaves(raw: dict[str, npt.NDArray[Any]]) -> None:
 
 
 def _require(holds: npt.NDArray[np.bool_], tree: Ints, values: npt.NDArray[Any], trouble: str, remedy: str = AGAIN) -> None:
-    """Raise the ``trouble`` with the first of ``values`` for which not ``holds``."""
+    """Raise ``trouble`` with the first of ``values`` where ``holds`` is false."""
     if not np.all(holds):
         place = int(np.argmin(holds))
         raise DataError(f"tree {tree[place]}: {trouble.format(values[place].item())}; {remedy}")
 
 
 def _owners(counts: Ints) -> Ints:
-    """Return the number of the tree that each thing belongs to, from how many each tree has."""
+    """Return the tree of each split or leaf, from their number in each tree."""
     return np.repeat(np.arange(len(counts)), counts)
 
 
 def _starts(counts: Sequence[int] | Ints) -> Ints:
-    """Return where the things of each tree begin, and at last where they end, from how many each tree has."""
+    """Return the cumulative sums of ``counts``, from 0."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -187,7 +187,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     def with_stand_ins(self, scorer: Scorer, fill: PerFeature | None, offset: Offset | None) -> Scorer:
         """The ``scorer`` of whole features, of any kind, which knows what stands for missing values."""
         filled: Any = scorer
-        whole: Scorer = replace(filled, missing=self.missing, fill=fill).anchored(offset)
+        whole: Scorer = replace(filled, missing=self.missing, fill=fill).with_offset(offset)
         return whole
 
     def journal_of(self, model: Model, given: TrainingData) -> Journal:

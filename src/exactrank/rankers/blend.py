@@ -226,7 +226,7 @@ class Blend(Ranker):
         if self.missing != "keep":
             return super().with_stand_ins(scorer, fill, offset)
         parts = scorer.parts if isinstance(scorer, Sum) else (scorer,)
-        anchored = [_absolute(part, offset).anchored(offset) for part in parts]
+        anchored = [_absolute(part, offset).with_offset(offset) for part in parts]
         return replace(scorer, parts=tuple(anchored)) if isinstance(scorer, Sum) else anchored[0]
 
     def _too_short(self, name: str, part: Recorder[Scorer]) -> str:

@@ -174,6 +174,6 @@ def leveraged(scorer: TreeEnsemble, task: Task, bags: int, seed: int, recorder: 
     towards, search = cast(Linear, mean).weights - ones, LineSearch(bound)
     search.start(outputs.sum(axis=1, dtype=np.float64))
     step = search.best(_core.linear_scores(outputs, towards, thread_count(threads)), 0.0, 1.0).middle()
-    anew = replace(scorer, table=scorer.table.scaled(ones + step * towards))
+    anew = replace(scorer, table=scorer.table.scale(ones + step * towards))
     before, after = (bound.mean(each.score(data.X, threads)) for each in (scorer, anew))
     return anew if after >= before else scorer

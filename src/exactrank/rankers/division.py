@@ -26,7 +26,7 @@ from exactrank.learning.training.run import Recorder
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Evaluation, Result
 from exactrank.models.base import Scorer
-from exactrank.models.missing import PerFeature, filled
+from exactrank.models.missing import PerFeature, fill_missing
 from exactrank.models.sum import sum_of
 from exactrank.rankers.training_data import TrainingData, deal_among
 
@@ -141,4 +141,4 @@ def estimated(given: TrainingData, unseen: Unseen, measure: Measure, threads: in
 
 def filled_scores(scorer: Scorer, fill: PerFeature | None, threads: int | None, data: RankingData) -> PerDocument:
     """The scores of documents as they were given, with ``fill`` in the place of missing values."""
-    return scorer.score(filled(data.X, fill, data.offset), threads)
+    return scorer.score(fill_missing(data.X, fill, data.offset), threads)

@@ -54,4 +54,4 @@ class RankBoost(Ranker):
         judge: Judge[Theta] = Judge(task, problem.score, by_objective=True)
         patience = None if task.valid is None else self.patience
         run = Run(boosting.RankBoostOptimizer(), problem, np.empty(0), judge, self.max_iter, self.seed, patience)
-        return seen(run, lambda theta: Thresholds.merged(theta, data.n_features, data.feature_names), recorder)
+        return seen(run, lambda theta: Thresholds.from_steps(theta, data.n_features, data.feature_names), recorder)

@@ -150,7 +150,7 @@ class TorchRanker(LambdaFunction, Ranker):
         """The scorer with these weights."""
         own = self.module is not None
         named = {f"{MODULE if own else ''}{name}": values for name, values in tensors.items()}
-        made: Mapping[str, Any] = {"of": net.of, "arguments": net.arguments, "made_by": net.made_by} if own else {}
+        made: Mapping[str, Any] = {"of": net.of, "arguments": net.arguments, "factory": net.factory} if own else {}
         return Deep((Net({**net.tensors, **named}, 1.0, self.transform, **made),), names)
 
 

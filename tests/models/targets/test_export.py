@@ -37,7 +37,7 @@ def data_of(seed, holes=0.0):
 def thresholds_of(seed):
     rng = np.random.default_rng(seed)
     steps = [(j, t, v) for j in range(3) for t, v in zip(rng.normal(size=j * 3).round(1), rng.normal(size=j * 3), strict=True)]
-    return er.models.Thresholds.merged(steps or [(0, 0.0, 1.0)], 3, FEATURES)
+    return er.models.Thresholds.from_steps(steps or [(0, 0.0, 1.0)], 3, FEATURES)
 
 
 def scorers(seed, missing="keep"):

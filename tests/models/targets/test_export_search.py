@@ -135,7 +135,7 @@ def test_missing_values_go_where_the_model_sends_them(seed):
 @example([(0, -1e-20), (0, 1e-20), (1, 1.0000000180025095e-35), (2, -1e-50)], 0)
 def test_thresholds_of_any_size_are_kept(steps, seed):
     jumps = np.random.default_rng(seed).uniform(0.5, 2, len(steps))
-    scorer = er.models.Thresholds.merged([(j, t, jump) for (j, t), jump in zip(steps, jumps, strict=True)], 4, FEATURES)
+    scorer = er.models.Thresholds.from_steps([(j, t, jump) for (j, t), jump in zip(steps, jumps, strict=True)], 4, FEATURES)
     for to in TREES:
         check_law(replace(scorer, missing="zero"), to, seed, holes=0.2)
 
@@ -274,7 +274,7 @@ def test_what_is_written():
         "features": features,
         "params": weights,
     }
-    step = er.models.Thresholds.merged([(1, 0.5, 2.0)], 2, ("bm25", "dense"))
+    step = er.models.Thresholds.from_steps([(1, 0.5, 2.0)], 2, ("bm25", "dense"))
     definition = json.loads(json.loads(er.export(step, "opensearch-ltr", missing_as_zero=True).content)["model"]["model"]["definition"])
     split = {"nodeid": 0, "depth": 0, "split": "dense", "split_condition": 0.50000006, "yes": 1, "no": 2, "missing": 1}
     leaves = [{"nodeid": 1, "leaf": 0.0}, {"nodeid": 2, "leaf": 2.0}]
@@ -289,10 +289,10 @@ def test_a_constant_is_in_a_leaf_or_a_bias_or_told_of():
 
 
 def test_solr_says_which_thresholds_are_off():
-    step = er.models.Thresholds.merged([(0, -1e-20, 1.0), (0, 0.5, 1.0)], 4, FEATURES)
+    step = er.models.Thresholds.from_steps([(0, -1e-20, 1.0), (0, 0.5, 1.0)], 4, FEATURES)
     (told,) = er.export(step, "solr").remarks
     assert told.startswith("1 of 2 thresholds are off, by at most 1e-13: Solr adds 1e-06 to each")
-    assert er.export(er.models.Thresholds.merged([(0, 0.5, 1.0)], 4, FEATURES), "solr").remarks == ()
+    assert er.export(er.models.Thresholds.from_steps([(0, 0.5, 1.0)], 4, FEATURES), "solr").remarks == ()
 
 
 def test_elasticsearch_has_what_eland_writes():
@@ -347,7 +347,7 @@ def test_trees_that_are_a_leaf_are_written_and_no_trees_refused(to):
         er.export(deep(1).first(0), to)
 
 
-LINEAR, STEP = er.models.Linear(np.ones(4), FEATURES), er.models.Thresholds.merged([(0, 0.5, 1.0)], 4, FEATURES)
+LINEAR, STEP = er.models.Linear(np.ones(4), FEATURES), er.models.Thresholds.from_steps([(0, 0.5, 1.0)], 4, FEATURES)
 NETWORK = er.models.Network(np.ones((1, 4)), np.ones(1), np.ones(1), np.zeros(4), np.ones(4), FEATURES)
 MEAN = replace(STEP, missing="mean", fill=np.ones(4))
 
@@ -376,7 +376,13 @@ MEAN = replace(STEP, missing="mean", fill=np.ones(4))
             IncompatibleError,
             "a weight of 1e[+]39 is beyond single precision",
         ),
-        (er.models.Thresholds.merged([(0, 0.5, -1e39)], 4, FEATURES), "solr", {}, IncompatibleError, "a leaf of -1e[+]39 is beyond single"),
+        (
+            er.models.Thresholds.from_steps([(0, 0.5, -1e39)], 4, FEATURES),
+            "solr",
+            {},
+            IncompatibleError,
+            "a leaf of -1e[+]39 is beyond single",
+        ),
     ],
 )
 def test_what_cannot_be_expressed_is_refused(scorer, to, more, error, says):

@@ -28,7 +28,7 @@ from exactrank.learning.training.progress import Progress
 from exactrank.measures.parse import parse_measure
 from exactrank.models.estimators.identity import identity
 from exactrank.models.linear import Linear
-from exactrank.models.missing import PerFeature, filled
+from exactrank.models.missing import PerFeature, fill_missing
 from exactrank.models.model import plain
 from exactrank.models.thresholds import Thresholds
 from exactrank.models.tree_ensemble import TreeEnsemble
@@ -119,7 +119,7 @@ def _weights(ranker: Ranker, train: RankingData) -> FeatureWeights | None:
     """What each feature counts for, where that is known without further work."""
     match ranker.model_.scorer:
         case Linear() as scorer:
-            _, deviation = moments(filled(train.X, scorer.fill, train.offset))
+            _, deviation = moments(fill_missing(train.X, scorer.fill, train.offset))
             kind, values = "weight x standard deviation", scorer.weights * deviation
         case TreeEnsemble() as scorer:
             return shares("share of gain", train, scorer.importance("gain"))

@@ -168,7 +168,7 @@ class Stepped:
     def __call__(self, data: RankingData) -> PerDocument:
         if self.memo.is_here:
             return self.memo.of(data).at(self.theta)
-        return Thresholds.merged(self.theta, data.n_features).score(data.X, self.threads)
+        return Thresholds.from_steps(self.theta, data.n_features).score(data.X, self.threads)
 
 
 @dataclass(frozen=True, eq=False)

@@ -139,7 +139,7 @@ class Forest:
         if count <= self._before:
             return None if self._start is None or not count else self._start.first(count)
         grown = tree_table(self._grown[: count - self._before], self.plan.layout)
-        return grown if self._start is None else self._start.joined(grown)
+        return grown if self._start is None else self._start.join(grown)
 
     def extend(self, trees: Trees) -> Trees:
         """Return ``trees`` with one more, or as they are if no split is possible."""
