@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 from sklearn.exceptions import ConvergenceWarning
@@ -106,6 +107,18 @@ def test_categories_of_large_numbers_are_refused_before_training():
     mart(categorical=["b"]).fit(data_of(X + np.array([0, 2**20 - 3]), **names))
     with pytest.raises(DataError, match=r"'b' has the category 1,048,576, but .* number them from 0 on, below 1,048,576"):
         mart(categorical=["b"]).fit(data_of(X + np.array([0, 2**20 - 2]), **names))
+
+
+def test_symmetric_trees_refuse_categories_by_name():
+    """Of the setting and of the data; where the shape is left open, trees are best-first."""
+    frame = pd.DataFrame({"query_id": np.arange(60) // 5, "relevance": np.arange(60) % 3, "x": np.arange(60) % 7.0})
+    frame["color"], frame["size"] = np.array(["red", "green", "blue"])[np.arange(60) % 3], np.arange(60) % 4
+    data = er.RankingData.from_frame(frame)
+    with pytest.raises(SettingError, match=r"cannot split categories \('color', 'size'\); give shape='best-first', or leave shape out"):
+        mart(categorical=["size"], shape="symmetric").fit(data)
+    assert mart(categorical=["size"]).fit(data).model_.scorer.to_record() == (
+        mart(categorical=["size"], shape="best-first").fit(data).model_.scorer.to_record()
+    )
 
 
 # ---- data

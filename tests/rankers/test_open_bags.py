@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import exactrank as er
 from exactrank.rankers import boosted
@@ -12,6 +13,7 @@ EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 QUICK = {"trees": 6, "min_documents": 2, "threads": 1}
 ONE = {"bags": 0, "shape": "best-first"}
 TEN = {"bags": 10, "bagging": "cross-fit"}
+TEN_SYMMETRIC = {"bags": 10, "shape": "symmetric"}
 
 
 def fitted(data, kind="lambdamart", valid=None, **settings):
@@ -58,6 +60,43 @@ def test_queries_of_a_single_grade_do_not_count():
     enough = er.RankingData.from_arrays(data.X, np.where(one_grade & (np.arange(240) >= 160), 1, data.y), group=data.sizes)
     assert same(fitted(few), fitted(few, **ONE))
     assert same(fitted(enough), fitted(enough, shape="symmetric", **TEN))
+
+
+def pairs(queries, mixed):
+    """Queries of two documents, of which the first ``mixed`` queries have different grades."""
+    y = np.column_stack([np.arange(queries) < mixed, np.zeros(queries)]).ravel()
+    return er.RankingData.from_arrays(np.arange(2 * queries, dtype=np.float32)[:, None], y, group=[2] * queries)
+
+
+@EVERY_KIND
+@pytest.mark.parametrize(
+    ("queries", "mixed", "expected"),
+    [
+        (1_999, 1_999, TEN_SYMMETRIC),
+        (2_000, 2_000, ONE),
+        (1_999, 20, TEN_SYMMETRIC),
+        (1_999, 19, ONE),
+        (20, 20, TEN_SYMMETRIC),
+        (1, 1, ONE),
+    ],
+)
+def test_the_last_sizes_with_ten_forests_and_the_first_with_one(kind, queries, mixed, expected):
+    data = pairs(queries, mixed)
+    assert KINDS[kind]().resolved_auto(data).items() >= expected.items()
+    assert KINDS[kind](bags=2).resolved_auto(data)["shape"] == "best-first"
+    assert "shape" not in KINDS[kind](shape="symmetric").resolved_auto(data)
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("queries", [1, 2, 20, 60])
+def test_fewer_documents_than_leaves_need_end_with_a_reason(kind, queries):
+    """With defaults: two documents per query, of which a tree sees those of some queries."""
+    data = pairs(queries, queries)
+    if queries < 60:
+        with pytest.warns(ConvergenceWarning, match="no split is possible.*lower min_documents"):
+            assert not KINDS[kind](threads=1).fit(data).predict(data).any()
+    else:
+        assert KINDS[kind](threads=1, trees=5).fit(data).predict(data).any()
 
 
 def test_data_in_several_files_trains_one_forest(tmp_path):

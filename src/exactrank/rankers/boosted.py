@@ -261,7 +261,8 @@ class BoostedRanker(Ranker):
             raise SettingError(f"{far[0]!r} cannot be categorical: its values are too large for float32; number its categories from 0")
         categories = self.categories(names, data.levels)
         if self.shape == "symmetric" and categories:
-            raise SettingError(f"{names[categories[0]]!r} is a category, which symmetric trees do not split; give shape='best-first'")
+            named = listed([repr(names[number]) for number in categories])
+            raise SettingError(f"symmetric trees cannot split categories ({named}); give shape='best-first', or leave shape out")
         unknown = [name for group in self.interactions for name in group if name not in names]
         if unknown:
             raise SettingError(f"interactions names {unknown[0]!r}, which is not a feature; there are {listed(list(names))}")

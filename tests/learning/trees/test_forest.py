@@ -398,11 +398,12 @@ def test_the_numbers_of_categories_do_not_matter(case, seed):
 # ---- constraints
 
 
-@given(cases(kinds=st.sampled_from([NUMBER, NUMBER_OR_MISSING])), SEEDS)
-@settings(max_examples=80)
+@given(cases(), SEEDS)
+@settings(max_examples=120)
 def test_outputs_only_rise_or_fall_with_a_monotone_feature(case, seed):
-    rng, features = np.random.default_rng(seed), case.X.shape[1]
-    case = replace(case, rules=replace(case.rules, monotone=tuple(rng.integers(-1, 2, features).tolist())))
+    """Also beside categories, which have no direction."""
+    directions = np.where(case.layout.kinds == CATEGORY, 0, np.random.default_rng(seed).integers(-1, 2, case.X.shape[1]))
+    case = replace(case, rules=replace(case.rules, monotone=tuple(directions.tolist())))
     tree, _ = case.grown()
     outputs = outputs_of(case, tree)
     probes = np.repeat(case.X[:8], 8, axis=0)
@@ -667,7 +668,10 @@ def test_lightgbm_grows_the_same_tree_on_the_same_bins(seed, more):
     parameters = {"num_leaves": 12, "min_data_in_leaf": 20, "min_sum_hessian_in_leaf": 0.0, "min_data_in_bin": 1, "max_bin": 255}
     parameters |= {"objective": lambda scores, data: (-slope, bend), "feature_pre_filter": False, "verbose": -1, "num_threads": 1}
     train = lgb.Dataset(X, np.zeros(2000), params=parameters, free_raw_data=False)
-    theirs = lgb.train(parameters | more | {"boost_from_average": False}, train, 1).dump_model()["tree_info"][0]["tree_structure"]
+    booster = lgb.train(
+        parameters | more | {"boost_from_average": False}, train, 1, keep_training_booster=True
+    )  # which has gains as floats
+    theirs = booster.dump_model()["tree_info"][0]["tree_structure"]
     rules = Rules(leaves=12, min_documents=20, depth=more.get("max_depth", 0), l1=more.get("lambda_l1", 0.0), l2=more.get("lambda_l2", 0.0))
     kind = NUMBER_OR_MISSING if missing else NUMBER
     case = Case(X, layout_of([np.arange(39) + 0.5] * 5, [kind] * 5), slope, bend, rules)
@@ -683,7 +687,7 @@ def test_lightgbm_grows_the_same_tree_on_the_same_bins(seed, more):
     for place in range(4):
         feature, threshold, gain = by_place[place]
         assert (tree.feature[place], tree.bin[place]) == (feature, int(np.floor(threshold)))
-        assert tree.gain[place] == pytest.approx(gain, rel=5e-6)  # of which it writes six digits
+        assert tree.gain[place] == pytest.approx(gain, rel=1e-6)
 
 
 # ---- wrong calls, of which tests/native/native_borders.py has more

@@ -13,6 +13,7 @@ import numpy as np
 
 from exactrank._support.arrays import PerDocument
 from exactrank._support.settings import setting
+from exactrank.data.alignment import listed
 from exactrank.errors import IncompatibleError
 from exactrank.models.targets.nested import Split, depths, nested, read_tree
 from exactrank.models.targets.plain import Plain, Tree
@@ -46,7 +47,10 @@ class ElasticsearchLTR(Target):
             has, fits = ("trees", "xgboost") if trees else ("weights of features", "linear")
             raise IncompatibleError(f"format={form!r} cannot express {has}; give format={fits!r}, or leave it out")
         if form == "ranklib" and terms.missing == "keep":
-            raise IncompatibleError("format='ranklib' treats missing values as 0; give format='xgboost', or train with missing='zero'")
+            raise IncompatibleError(
+                f"format='ranklib' treats missing values as 0, but the model does not treat those of {listed(terms.missing_unlike_zero())}"
+                " so; give format='xgboost', or train with missing='zero'"
+            )
 
     def form(self, terms: Plain) -> str:
         """The format, with auto resolved."""
@@ -69,7 +73,10 @@ class ElasticsearchLTR(Target):
             definition = ranklib_text(terms)
             remarks.append("features are numbered as in the model, so the feature set must list them in the same order")
         if terms.missing == "keep":
-            remarks.append(f"from {self.since} on, absent features go where the model sends missing values; earlier versions differ")
+            names = listed(terms.missing_unlike_zero())
+            remarks.append(
+                f"from {self.since} on, absent features go where the model sends missing values; earlier versions differ for {names}"
+            )
         return _json({"model": {"name": self.model_name, "model": {"type": _TYPES[form], "definition": definition}}}), remarks
 
     def wrapped(self, trees: list[Node]) -> Any:

@@ -141,7 +141,14 @@ class Plain(Terms):
         """How a missing value is handled: as 0, as a mean, or sent to the side that each node of a tree names."""
         if self.model.scorer.missing == "mean" or np.any(self.fill):
             return "mean"
-        return "zero" if all(np.array_equal(tree.missing_left, tree.threshold >= 0) for tree in self.trees) else "keep"
+        return "keep" if self.missing_unlike_zero() else "zero"
+
+    def missing_unlike_zero(self) -> list[str]:
+        """Return the features, in quotation marks, whose missing values the model does not treat as 0."""
+        is_unlike = self.fill != 0
+        for tree in self.trees:
+            is_unlike[tree.feature[tree.missing_left != (tree.threshold >= 0)]] = True
+        return [repr(self.features[number]) for number in np.flatnonzero(is_unlike)]
 
     def __post_init__(self) -> None:
         """Raise if a number has overflowed when scales, offsets and weights were folded into it."""

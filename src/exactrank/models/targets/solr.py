@@ -19,6 +19,7 @@ import numpy as np
 from exactrank._support.arrays import PerDocument
 from exactrank._support.numerics import tanh
 from exactrank._support.settings import setting
+from exactrank.data.alignment import listed
 from exactrank.models.targets.nested import Split, depths, nested, read_tree
 from exactrank.models.targets.plain import ZERO, Floats, Plain, Tree
 from exactrank.models.targets.single import Singles, as_singles, decimals, numbers, rounded_down, singles, tree_sum, weighted_sum
@@ -45,7 +46,8 @@ class Solr(Target):
             remarks += _off(np.concatenate([tree.threshold for tree in terms.trees]))
             if terms.missing == "keep":
                 remarks.append(
-                    "missing values need Solr 9.2, and features that yield null, such as a FieldValueFeature with defaultValue NaN"
+                    f"missing values of {listed(terms.missing_unlike_zero())} need Solr 9.2, and features that yield null, such as a"
+                    " FieldValueFeature with defaultValue NaN"
                 )
         elif terms.units is None and not terms.constant:
             kind, params = "LinearModel", {"weights": dict(zip(terms.features, _numbers(terms.linear), strict=True))}
