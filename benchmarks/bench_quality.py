@@ -53,7 +53,7 @@ from exactrank.compare.contenders import as_contender
 from exactrank.compare.contenders.estimator import FittedEstimator
 from exactrank.compare.contenders.peer import Peer
 from exactrank.compare.contenders.ranker import RankerContender
-from exactrank.compare.statistics.paired import paired_t, randomization
+from exactrank.compare.statistics import paired_t, randomization
 from exactrank.data.folds import Fold, deal_folds
 from exactrank.data.ranking_data import checksum
 from exactrank.models.model import plain

@@ -28,7 +28,7 @@ from PIL import Image
 
 import exactrank as er
 from exactrank._support.pictures import COLORS, QUIET, look
-from exactrank.compare.statistics.pairs import all_pairs
+from exactrank.compare.statistics import all_pairs
 from exactrank.data.synthetic import CubicPolynomial
 
 FOLDER = Path(__file__).parent / "img"

@@ -109,7 +109,7 @@ def _fit(dataset, fold, i, method, measures, trials, rng):
         fold=fold.name,
         method=method,
         settings={"learning_rate": 0.1 + i / 100, "leaves": 31, "seed": 7 + i, "hidden": None, "names": ["<a>", "b"]},
-        chosen={"learning_rate": 0.1 + i / 100} if trials else {},
+        tuned_settings={"learning_rate": 0.1 + i / 100} if trials else {},
         trials=tuple(_trial(t, i, level[measures[0]]) for t in range(trials)),
         seconds=float(rng.uniform(0.05, 90)),
         memory=int(rng.integers(10**8, 10**9)),

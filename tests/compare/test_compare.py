@@ -182,8 +182,8 @@ def test_the_best_settings_on_validation_queries_are_refitted(tuned):
     for fit in tuned[0].fits[2::3]:
         reached = [trial.valid for trial in fit.trials]
         assert len(reached) == 3
-        assert fit.chosen == fit.trials[int(np.argmax(reached))].settings
-        assert fit.chosen.get("factor", 1.0) > 0  # the first trial is that of the defaults
+        assert fit.tuned_settings == fit.trials[int(np.argmax(reached))].settings
+        assert fit.tuned_settings.get("factor", 1.0) > 0  # the first trial is that of the defaults
         assert fit.valid["nDCG@3"] == pytest.approx(max(reached), abs=1e-12)  # no ties in this feature
 
 
@@ -230,7 +230,7 @@ def test_seconds_end_what_takes_longer_but_for_the_first_trial(data):
         assert others
         assert all("its budget was spent" in trial.failed for trial in others)
         assert not fit.failed
-        assert fit.chosen == {}
+        assert fit.tuned_settings == {}
 
 
 @given(trials=st.one_of(st.none(), st.integers(1, 5)), seconds=st.one_of(st.none(), st.floats(0.1, 9)), begun=st.integers(0, 6))
@@ -581,7 +581,7 @@ def test_differences_are_of_each_other_method_from_the_baseline(weighted):
         assert (other.wins, other.ties, other.losses) == (pair.losses, pair.ties, pair.wins)
         assert other.interval == (-pair.interval[1], -pair.interval[0])
         assert (other.effect, other.rank_biserial, other.adjusted) == (-pair.effect, -pair.rank_biserial, pair.adjusted)
-        assert other.reversed == pair
+        assert other.opposite == pair
 
 
 def test_differences_without_the_baseline_are_from_the_first_method_with_values():

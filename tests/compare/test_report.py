@@ -12,16 +12,12 @@ from hypothesis import given, strategies as st
 
 from exactrank._support.text import printable
 from exactrank.compare import report, standings
-from exactrank.compare.page.charts import STEPS, Dot, Line, line_chart, step_chart
-from exactrank.compare.page.leaderboard import verdict
-from exactrank.compare.page.record import definitions
-from exactrank.compare.page.svg import NARROW, SPAN, WIDE, PixelScale, element, extent, framed, look, marker, shapes, shortened, text_width
-from exactrank.compare.page.table import MINUS
-from exactrank.compare.page.win_loss import COLUMNS, UNIT, drawn_places, win_loss_areas
-from exactrank.compare.report import report_html
+from exactrank.compare.report import definitions, report_html
+from exactrank.compare.report.charts import COLUMNS, STEPS, UNIT, Dot, Line, drawn_places, line_chart, step_chart, win_loss_areas
+from exactrank.compare.report.svg import NARROW, SPAN, WIDE, PixelScale, element, extent, frame, look, marker, shapes, shorten, text_width
+from exactrank.compare.report.tables import MINUS, verdict
 from exactrank.compare.results import FeatureWeights, Point, Slice, from_record, to_record
-from exactrank.compare.statistics.paired import TESTS
-from exactrank.compare.statistics.pairs import letter
+from exactrank.compare.statistics import TESTS, letter
 from exactrank.errors import OutputExistsError
 from exactrank.measures import Measure
 from exactrank.measures.parse import parse_measure
@@ -29,7 +25,7 @@ from tests.compare.comparisons import NASTY, changed_fits, make_comparison, part
 from tests.compare.html_tree import parsed
 
 SECTIONS = ["differences", "leaderboard", "ranks", "queries", "pairs", "learning", "features", "data", "measures", "settings"]
-NOTHING = {"curve": (), "weights": None, "slice": None, "trials": (), "settings": {}, "chosen": {}}
+NOTHING = {"curve": (), "weights": None, "slice": None, "trials": (), "settings": {}, "tuned_settings": {}}
 
 
 def not_finite():
@@ -382,8 +378,8 @@ EQUATIONS = {
 @pytest.mark.parametrize("name", EQUATIONS)
 def test_a_measure_is_an_equation_with_its_own_settings(name):
     (own,) = definitions({name: repr(parse_measure(name))})
-    assert " ".join(words(parsed(line).one("math")) for line in own["equations"]) == EQUATIONS[name].replace("-", MINUS)
-    assert not re.search(r"\(\d\)|``|>>>", own["words"])
+    assert " ".join(words(parsed(line).one("math")) for line in own.equations) == EQUATIONS[name].replace("-", MINUS)
+    assert not re.search(r"\(\d\)|``|>>>", own.words)
 
 
 def test_every_kind_of_measure_has_an_equation():
@@ -589,7 +585,7 @@ def test_text_comes_back_as_it_was_but_for_what_has_no_shape(text):
 
 @given(st.text(), st.floats(20, 200))
 def test_shortened_text_fits(text, width):
-    short = shortened(text, width)
+    short = shorten(text, width)
     assert text_width(short) <= width
     assert short == text or (short.endswith("…") and text.startswith(short[:-1]))
 
@@ -623,7 +619,7 @@ def test_a_gap_in_a_curve_stays_one():
 
 @pytest.mark.parametrize(("kind", "wide"), [("small", NARROW), ("wide", WIDE)])
 def test_labels_of_ticks_keep_apart(kind, wide):
-    *_, axes, padding = framed((0.0, 1e5), (0.0, 1.0), ("x", "y"), many=9, kind=kind)
+    *_, axes, padding = frame((0.0, 1e5), (0.0, 1.0), ("x", "y"), many=9, kind=kind)
     labels = list([*parsed(axes).all("g", class_="xs")][-1].all("text"))
     across = wide - padding[1] - padding[3]
     middles = [float(node.attributes["x"].removesuffix("%")) / 100 * across for node in labels]

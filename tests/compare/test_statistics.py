@@ -10,18 +10,22 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from scipy import stats
 
-from exactrank.compare.statistics import paired
-from exactrank.compare.statistics.paired import (
+from exactrank.compare import statistics
+from exactrank.compare.statistics import (
     TESTS,
+    all_pairs,
     cohens_d,
+    holm,
+    letter,
+    letters,
     paired_t,
     randomization,
     rank_biserial,
     signed_ranks,
     wilcoxon,
+    winning_numbers,
     wins_ties_losses,
 )
-from exactrank.compare.statistics.pairs import all_pairs, holm, letter, letters, winning_numbers
 from exactrank.errors import DataError
 from exactrank.measures.evaluate import bootstrap_intervals
 
@@ -141,13 +145,13 @@ def test_sampled_signs_agree_with_all_signs(seed):
 def test_all_signs_beyond_those_that_are_held(monkeypatch):
     d = normal(12)
     whole = randomization(d)
-    monkeypatch.setattr(paired, "ENUMERATED", 5)
+    monkeypatch.setattr(statistics, "ENUMERATED", 5)
     assert randomization(d) == pytest.approx(whole, abs=0)
 
 
 def test_random_sums_have_every_sign_evenly_and_independently():
     size = np.array([2.0**k for k in range(13)])  # a sum tells its signs
-    sums = paired._random_sums(size, np.random.default_rng(0), 20_000)
+    sums = statistics._random_sums(size, np.random.default_rng(0), 20_000)
     plus = ((sums + size.sum()) / 2).astype(int)[:, None] >> np.arange(13) & 1
     assert np.allclose(np.where(plus, size, -size).sum(axis=1), sums)
     assert np.abs(np.corrcoef(plus.T) - np.eye(13)).max() < 5 / math.sqrt(20_000)
@@ -155,9 +159,9 @@ def test_random_sums_have_every_sign_evenly_and_independently():
 
 
 def test_a_block_does_not_depend_on_the_others():
-    d, block = normal(50), paired.BLOCK
+    d, block = normal(50), statistics.BLOCK
     size, least = np.sort(np.abs(d)), abs(d.sum())
-    hits = [np.count_nonzero(np.abs(paired._random_sums(size, np.random.default_rng([3, k]), block)) >= least - 1e-9) for k in range(3)]
+    hits = [np.count_nonzero(np.abs(statistics._random_sums(size, np.random.default_rng([3, k]), block)) >= least - 1e-9) for k in range(3)]
     assert len(set(hits)) == 3
     for blocks in (1, 2, 3):
         assert randomization(d, seed=3, draws=blocks * block) == (1 + sum(hits[:blocks])) / (1 + blocks * block)

@@ -151,7 +151,7 @@ REMAINING: dict[str, int] = {
     "backends": 34,
     "cli": 184,
     "clicks": 2,
-    "compare": 297,
+    "compare": 152,
     "data": 304,
     "fusion": 162,
     "gpu": 41,

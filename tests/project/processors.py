@@ -20,7 +20,7 @@ import numpy as np
 
 import exactrank as er
 from exactrank._support import numerics
-from exactrank.compare.statistics.paired import cohens_d, paired_t, randomization, rank_biserial, wilcoxon
+from exactrank.compare.statistics import cohens_d, paired_t, randomization, rank_biserial, wilcoxon
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.models.deep import Deep, Net
 from exactrank.models.network import Network

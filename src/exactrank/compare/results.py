@@ -1,7 +1,7 @@
-"""What a comparison leaves behind: plain values, which are written as JSON after every fit and know nothing of how they are shown.
+"""The results of a comparison: plain values, written as JSON after every fit, which know nothing of how they are shown.
 
-They are read by their type hints. JSON has no NaN; it is written as null, which is read as NaN where the hint says ``float``, and as
-None where it says ``float | None``.
+They are read by their type hints. JSON has no NaN; it is written as null, which is read as NaN where the hint is ``float``, and as
+None where it is ``float | None``.
 """
 
 import json
@@ -18,12 +18,11 @@ from exactrank.errors import DataError
 
 #: The file of all results.
 RECORD = "comparison.json"
-#: All files that `Comparison.write` makes.
+#: All files that `Comparison.write` writes.
 FILES = (RECORD, "tables.md", "tables.tex", "results.csv", "report.html")
-
-#: nDCG at each of these ranks is measured besides what was asked for; a report draws it.
+#: nDCG at each of these ranks is measured besides the measures of the comparison, for the report.
 RANKS = range(1, 11)
-#: What a value of JSON must be to stand for one of these.
+#: The types of JSON values that stand for a plain type.
 PLAIN: Mapping[type, tuple[type, ...]] = {float: (float, int), int: (int,), str: (str,), bool: (bool,)}
 
 T = TypeVar("T")
@@ -31,28 +30,28 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Point:
-    """Training as it stood after a step."""
+    """The state of training after a step."""
 
     step: int
     seconds: float  #: since training began
-    train: float  #: of the measure that is trained on, or of the method's own objective where that is all it tells
+    train: float  #: of the measure that is trained on, or of the method's own objective if it reports nothing else
     valid: float | None
-    run: str = ""  #: which run, where training has several that do not begin where another ended
+    run: str = ""  #: the restart that the step belongs to, where training has several
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Settings that were tried, and the mean of the measure that they reached on validation data."""
+    """Settings that tuning tried, and the mean of the measure that they reached on validation data."""
 
     settings: Mapping[str, Any]
     valid: float | None
     seconds: float
-    failed: str = ""  #: why there is no value, where that is so
+    failed: str = ""  #: why there is no value
 
 
 @dataclass(frozen=True)
 class FeatureWeights:
-    """How much each feature counts in a model, in units that ``kind`` names."""
+    """The importance of each feature in a model, in units that ``kind`` names."""
 
     kind: str
     names: tuple[str, ...]
@@ -65,10 +64,10 @@ class FeatureWeights:
 
 @dataclass(frozen=True)
 class Slice:
-    """The exact step function of the measure where a multiple of one feature is added to the scores; 0 is the model as it is.
+    """The measure as an exact step function of a multiple of one feature added to the scores; 0 is the model as it is.
 
-    Between ``edges[i]`` and ``edges[i + 1]`` the measure lies between ``low[i]`` and ``high[i]``; they differ only where steps are too
-    many to be drawn one by one.
+    Between ``edges[i]`` and ``edges[i + 1]`` the measure lies between ``low[i]`` and ``high[i]``, which differ only if there are too
+    many steps to draw each.
     """
 
     feature: str
@@ -80,17 +79,17 @@ class Slice:
 
 @dataclass(frozen=True)
 class Fit:
-    """A method on one division of a data set: tuned, fitted, and measured; or why it failed."""
+    """A method on one division of a data set: tuned, fitted and measured, or the reason why it failed."""
 
     dataset: str
     fold: str
     method: str
-    settings: Mapping[str, Any] = field(default_factory=dict)  #: all of them
-    chosen: Mapping[str, Any] = field(default_factory=dict)  #: those that tuning chose
+    settings: Mapping[str, Any] = field(default_factory=dict)  #: all settings
+    tuned_settings: Mapping[str, Any] = field(default_factory=dict)  #: those that tuning chose
     trials: tuple[Trial, ...] = field(default=(), repr=False)
     seconds: float = 0.0  #: of the final fit
-    memory: int = 0  #: the most bytes that its process held at a time, data included
-    train: Mapping[str, float | None] = field(default_factory=dict)  #: means by measure; nothing where there are no scores
+    memory: int = 0  #: peak bytes of its process, data included
+    train: Mapping[str, float | None] = field(default_factory=dict)  #: means by measure; empty if there are no scores
     valid: Mapping[str, float | None] = field(default_factory=dict)
     #: By measure and nDCG@1 to nDCG@10, one per test query.
     test: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict, repr=False)
@@ -103,7 +102,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class PartSummary:
-    """How large a part of a division is."""
+    """The size of a part of a division."""
 
     queries: int
     documents: int
@@ -111,56 +110,56 @@ class PartSummary:
 
 @dataclass(frozen=True)
 class FoldSummary:
-    """One division of a data set."""
+    """A division of a data set."""
 
     name: str
     train: PartSummary
     valid: PartSummary
     test: PartSummary
-    test_qid: tuple[str, ...] = field(repr=False)  #: the queries that `Fit.test` is about
+    test_qid: tuple[str, ...] = field(repr=False)  #: the queries of the values in `Fit.test`
     test_weight: tuple[float, ...] | None = field(default=None, repr=False)  #: of each, where queries have weights
     checksum: str = ""  #: of all three parts
 
 
 @dataclass(frozen=True)
 class DataSummary:
-    """One data set; queries, documents and grades are those of its test parts and all others together, each counted once."""
+    """A data set; queries, documents and grades of all parts together, each counted once."""
 
     name: str
     source: str
     queries: int
     documents: int
     features: int
-    grades: Mapping[str, int]  #: how many documents have each
+    grades: Mapping[str, int]  #: number of documents by grade
     folds: tuple[FoldSummary, ...]
 
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """One contender."""
+    """A contender."""
 
     name: str  #: in tables
-    about: str  #: one line
-    configuration: str  #: how it would be written in Python
-    space: Mapping[str, str]  #: what tuning could choose from
+    about: str  #: a line
+    configuration: str  #: in the notation of Python
+    space: Mapping[str, str]  #: the choices of tuning, by setting
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Methods on data sets; the first measure is the one that was trained and tuned on."""
+    """Methods on data sets; the first measure is trained and tuned on."""
 
     datasets: tuple[DataSummary, ...]
     methods: tuple[MethodSummary, ...]
-    measures: Mapping[str, str]  #: names as given, and the exact definition of each
+    measures: Mapping[str, str]  #: the exact definition of each measure, by its name
     baseline: str
     fits: tuple[Fit, ...]
-    run: Mapping[str, Any]  #: seed, trials or seconds, workers, threads, versions, machine: whatever is needed to run it again
-    complete: bool  #: False where it was interrupted: some fits are missing
+    run: Mapping[str, Any]  #: seed, trials or seconds, workers, threads, versions, machine: all that is needed to run it again
+    complete: bool  #: False if it was interrupted and fits are missing
     seconds: float = 0.0  #: from beginning to end, all sessions together
 
 
-def to_record(value: Any) -> Any:
-    """``value`` in the types of JSON.
+def to_record(value: object) -> Any:
+    """Return ``value`` in the types of JSON.
 
     >>> to_record({"a": (1, float("nan"))})
     {'a': [1, None]}
@@ -177,7 +176,7 @@ def to_record(value: Any) -> Any:
 
 
 def from_record(hint: Any, record: Any) -> Any:
-    """What a record that `to_record` made stands for: a value of the type ``hint``."""
+    """Return the value of the type ``hint`` from which `to_record` made ``record``."""
     origin, inside = get_origin(hint), get_args(hint)
     if origin is UnionType:
         return None if record is None else from_record(next(kind for kind in inside if kind is not NoneType), record)
@@ -188,23 +187,23 @@ def from_record(hint: Any, record: Any) -> Any:
     if hint is float and record is None:
         return math.nan
     if hint in PLAIN and not isinstance(record, PLAIN[hint]):
-        raise TypeError(f"{record!r:.40} is no {hint.__name__}")
+        raise TypeError(f"{record!r:.40} is not of type {hint.__name__}")
     if not (isinstance(hint, type) and is_dataclass(hint)):
         return record
     hints = get_type_hints(hint)
     return hint(**{name: from_record(hints[name], record[name]) for name in hints if name in record})
 
 
-def write_record(path: Path, value: Any) -> None:
-    """Write ``value`` as JSON; the file is whole or not there."""
+def write_record(path: Path, value: object) -> None:
+    """Write ``value`` as JSON; the file is complete or absent."""
     with whole_file(path, force=True) as file:
         file.write((json.dumps(to_record(value), allow_nan=False) + "\n").encode())
 
 
 def read_record(kind: type[T], path: Path) -> T:
-    """Read what `write_record` wrote."""
+    """Read a value of the type ``kind`` that `write_record` wrote."""
     try:
-        found: T = from_record(kind, json.loads(path.read_bytes()))
-        return found
+        value: T = from_record(kind, json.loads(path.read_bytes()))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DataError(f"{path} is damaged ({clipped(str(error), 200)}); delete it, and it will be made again") from None
+    return value

@@ -9,7 +9,6 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,42 +52,54 @@ def compare_runs(
     writes the report.
 
     >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=[1, 1, 2, 2], docid=["a", "b", "a", "b"])
-    >>> found = compare_runs(data, {"good": [2, 1, 1, 2], "bad": [1, 2, 2, 1]}, "RR")
-    >>> [fit.test["RR"] for fit in found.fits]
+    >>> comparison = compare_runs(data, {"good": [2, 1, 1, 2], "bad": [1, 2, 2, 1]}, "RR")
+    >>> [fit.test["RR"] for fit in comparison.fits]
     [(1.0, 1.0), (0.5, 0.5)]
     """
     check_data(data)
-    begun, rankings = time.monotonic(), _by_name(runs)
+    start, rankings = time.monotonic(), _by_name(runs)
     if baseline is not None and baseline not in rankings:
         raise DataError(f"the baseline {baseline!r} is not among the runs; they are {', '.join(rankings)}")
-    named = named_measures(measures, preset)
-    asked = {f"nDCG@{k}": parse_measure(f"nDCG@{k}", preset) for k in RANKS} | named
-    fits = []
+    reported = named_measures(measures, preset)
+    needed = {f"nDCG@{k}": parse_measure(f"nDCG@{k}", preset) for k in RANKS} | reported
+    fits, methods = [], []
     for name, ranking in rankings.items():
-        rows, scores = _scored(data, ranking)
-        found = evaluate(rows, scores, list(asked.values()), complete=counts_all(preset, complete), threads=threads)
-        values = {each: tuple(found[str(measure)].values.tolist()) for each, measure in asked.items()}
+        rows, scores, about = _scores(data, ranking)
         settings = {"path": str(ranking)} if isinstance(ranking, str | os.PathLike) else {}
+        result = evaluate(rows, scores, list(needed.values()), complete=counts_all(preset, complete), threads=threads)
+        values = {key: tuple(result[str(measure)].values.tolist()) for key, measure in needed.items()}
         fits.append(Fit(dataset, WHOLE, name, settings | {"unjudged": rows.n_documents - data.n_documents}, test=values))
+        methods.append(MethodSummary(name, about, name, {}))
     grades, counts = np.unique(data.y, return_counts=True)
-    nothing, whole = PartSummary(0, 0), PartSummary(data.n_queries, data.n_documents)
     weight = None if data.query_weight is None else tuple(data.query_weight.tolist())
-    fold = FoldSummary(WHOLE, nothing, nothing, whole, tuple(map(str, data.qid.tolist())), weight, checksum(data))
+    empty, test = PartSummary(0, 0), PartSummary(data.n_queries, data.n_documents)
+    fold = FoldSummary(WHOLE, empty, empty, test, tuple(map(str, data.qid.tolist())), weight, checksum(data))
     by_grade = {f"{grade:g}": int(count) for grade, count in zip(grades, counts, strict=True)}
+    options = {"command": command, "preset": preset, "complete": complete, "seed": seed}
+    versions = {"exactrank": __version__, "python": platform.python_version(), "date": time.strftime("%Y-%m-%d %H:%M:%S%z")}
     return Comparison(
         (DataSummary(dataset, source, data.n_queries, data.n_documents, data.n_features, by_grade, (fold,)),),
-        tuple(MethodSummary(name, _about(ranking), name, {}) for name, ranking in rankings.items()),
-        {name: repr(measure) for name, measure in named.items()},
+        tuple(methods),
+        {name: repr(measure) for name, measure in reported.items()},
         baseline or next(iter(rankings)),
         tuple(fits),
-        _how(command, preset, complete, seed),
+        {name: value for name, value in options.items() if value not in (None, "")} | versions,
         True,
-        time.monotonic() - begun,
+        time.monotonic() - start,
     )
 
 
+def _scores(data: RankingData, ranking: Ranking) -> tuple[RankingData, npt.ArrayLike, str]:
+    """The documents of a ranking, their scores, and a line about where they come from."""
+    if isinstance(ranking, RetrievalRun):
+        return *scores_of(data, ranking), f"The run {ranking.tag!r}"
+    if isinstance(ranking, str | os.PathLike):
+        return *read_scores(ranking, data), f"Scores from {os.fspath(ranking)}"
+    return data, ranking, "Scores as given"
+
+
 def run_names(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
-    """What runs are called: as their files without suffixes, and where that is not enough to tell them apart, by the whole path.
+    """Return the names of runs: their files without suffixes, or the whole paths if those are not distinct.
 
     >>> run_names(["a/bm25.run.gz", "dense.run"]), run_names(["a/bm25.run", "b/bm25.run"])
     (['bm25', 'dense'], ['a/bm25.run', 'b/bm25.run'])
@@ -104,26 +115,7 @@ def _by_name(runs: Mapping[str, Ranking] | Sequence[str | os.PathLike[str]]) -> 
     if isinstance(runs, Mapping):
         return dict(runs)
     names = run_names(runs)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{twice} is there twice; give each run once, or a mapping with a name for each")
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise DataError(f"{repeated} is there twice; give each run once, or a mapping with a name for each")
     return dict(zip(names, runs, strict=True))
-
-
-def _scored(data: RankingData, ranking: Any) -> tuple[RankingData, npt.ArrayLike]:
-    if isinstance(ranking, RetrievalRun):
-        return scores_of(data, ranking)
-    return read_scores(ranking, data) if isinstance(ranking, str | os.PathLike) else (data, ranking)
-
-
-def _about(ranking: Any) -> str:
-    if isinstance(ranking, RetrievalRun):
-        return f"The run {ranking.tag!r}"
-    return f"Scores from {os.fspath(ranking)}" if isinstance(ranking, str | os.PathLike) else "Scores as given"
-
-
-def _how(command: str, preset: str | None, complete: bool | None, seed: int) -> dict[str, Any]:
-    """What it takes to do it again."""
-    asked = {"command": command, "preset": preset, "complete": complete, "seed": seed}
-    made = {"exactrank": __version__, "python": platform.python_version(), "date": time.strftime("%Y-%m-%d %H:%M:%S%z")}
-    return {name: value for name, value in asked.items() if value not in (None, "")} | made

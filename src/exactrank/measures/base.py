@@ -139,6 +139,29 @@ class Measure(ABC):
         return self.grades(data)
 
     @property
+    def equations(self) -> tuple[str, ...]:
+        """The definition for one query in LaTeX, the measure's own equation first; the report of a comparison shows them.
+
+        >>> from exactrank.measures import Recall
+        >>> print(*Recall(k=5).equations)
+        \\text{R@}k = \\frac{\\sum_{r \\le k} [y_r \\ge 1]}{\\sum_r [y_r \\ge 1]}
+        """
+        return ()
+
+    @property
+    def symbols(self) -> str:
+        """The meaning of the symbols in `equations` besides ranks and grades, in sentences."""
+        return ""
+
+    def _symbol(self, name: str) -> str:
+        """``name`` in LaTeX, with ``@k`` if the measure has a cutoff."""
+        return rf"\text{{{name}@}}k" if self.k else rf"\text{{{name}}}"
+
+    @property
+    def _sum_over_ranks(self) -> str:
+        return r"\sum_{r \le k}" if self.k else r"\sum_r"
+
+    @property
     def is_linear(self) -> bool:
         """Is the value of a fixed ranking a weighted sum of the grades? Then it can be estimated without bias from clicks."""
         return False

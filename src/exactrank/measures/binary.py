@@ -40,6 +40,9 @@ class Binary(Measure):
         """[y >= rel] as the kernels know it."""
         return _core.Gain("threshold", self.rel)
 
+    def _relevance(self, rank: str = "r") -> str:
+        return rf"[y_{rank} \ge {self.rel:g}]"
+
     def usefulness(self, y: PerDocument) -> PerDocument:
         """[y >= rel]"""
         return (y >= self.rel).astype(np.float64)
@@ -71,6 +74,15 @@ class Precision(Counted):
         self._expect("norm", ("cutoff", "list"))
 
     @property
+    def equations(self) -> tuple[str, ...]:
+        length = "k" if self.norm == "cutoff" else "n"
+        return (rf"\text{{P@}}k = \frac{{1}}{{{length}}} {self._sum_over_ranks} {self._relevance()}",)
+
+    @property
+    def symbols(self) -> str:
+        return "n is k, or the number of documents where that is smaller." if self.norm == "list" else ""
+
+    @property
     def normalizer(self) -> Literal["one", "length"]:
         return "length" if self.norm == "list" else "one"
 
@@ -81,6 +93,11 @@ class Recall(Counted):
 
     name: ClassVar[str] = "R"
     normalizer = "total"
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        relevant = self._relevance()
+        return (rf"\text{{R@}}k = \frac{{{self._sum_over_ranks} {relevant}}}{{\sum_r {relevant}}}",)
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,6 +114,11 @@ class RBP(Binary, Positional):
         if self.p in (0, 1):
             raise MeasureError(f"RBP: p must lie between 0 and 1, got {self.p}")
 
+    @property
+    def equations(self) -> tuple[str, ...]:
+        p = f"{self.p:g}"
+        return (f"{self._symbol('RBP')} = (1 - {p}) {self._sum_over_ranks} {self._relevance()} {p}^{{r - 1}}",)
+
     def discounts(self, n: int) -> PerDocument:
         return (1 - self.p) * power(self.p, np.arange(n))
 
@@ -107,6 +129,14 @@ class RR(Binary, Cascade):
 
     name: ClassVar[str] = "RR"
     aliases: ClassVar[Mapping[str, Mapping[str, Any]]] = {"MRR": {}}
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return (rf"{self._symbol('RR')} = \frac{{1}}{{r}}",)
+
+    @property
+    def symbols(self) -> str:
+        return "r is the first rank with a relevant document."
 
     def discounts(self, n: int) -> PerDocument:
         return 1 / np.arange(1, n + 1)
@@ -124,6 +154,10 @@ class Success(Binary, Cascade):
         if self.k is None:
             raise MeasureError("Success needs a cutoff; write e.g. Success@10, or WTA for Success@1")
 
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return (rf"\text{{Success@}}k = \max_{{r \le k}} {self._relevance()}",)
+
     def discounts(self, n: int) -> PerDocument:
         return np.ones(n)
 
@@ -140,6 +174,15 @@ class AP(Binary):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._expect("norm", ("total", "cutoff"))
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        mean = rf"{self._symbol('AP')} = \frac{{1}}{{N}} {self._sum_over_ranks} {self._relevance()} \frac{{C_r}}{{r}}"
+        return mean, rf"C_r = \sum_{{t \le r}} {self._relevance('t')}"
+
+    @property
+    def symbols(self) -> str:
+        return f"N is the number of relevant documents{', at most k' if self.norm == 'cutoff' else ''}."
 
     def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
         return _core.average_precision(self.rel, self.cutoff, self.norm == "cutoff", self.empty_value), y

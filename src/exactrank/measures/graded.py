@@ -71,6 +71,13 @@ class DCG(Positional):
         return settings
 
     @property
+    def equations(self) -> tuple[str, ...]:
+        gain = {"exp2": "2^{y_r} - 1", "linear": "y_r"}.get(str(self.gain), r"\text{gain of }y_r")
+        discounted = {"log2": rf"\frac{{{gain}}}{{\log_2(1 + r)}}", "letor": rf"\frac{{{gain}}}{{\max(1, \log_2 r)}}"}
+        term = discounted.get(str(self.discount), rf"({gain})\text{{ times the discount of }}r")
+        return (f"{self._symbol('DCG')} = {self._sum_over_ranks} {term}",)
+
+    @property
     def native_gain(self) -> _core.Gain | None:
         return _core.Gain({"exp2": "exponential", "linear": "linear"}[self.gain]) if isinstance(self.gain, str) else None
 
@@ -119,6 +126,16 @@ class NDCG(DCG):
         self._expect("short", ("pad", "zero"))
 
     @property
+    def equations(self) -> tuple[str, ...]:
+        share = rf"{self._symbol('nDCG')} = \frac{{{self._symbol('DCG')}}}{{{self._symbol('IDCG')}}}"
+        return share, *super().equations
+
+    @property
+    def symbols(self) -> str:
+        gains = "" if isinstance(self.gain, str) else f" The gains are {dict(self.gain)}."
+        return f"IDCG is the DCG of the documents in order of grade.{gains}"
+
+    @property
     def short_is_zero(self) -> bool:
         return self.short == "zero" and self.k is not None
 
@@ -129,6 +146,15 @@ class MeanNDCG(DCG):
 
     name: ClassVar[str] = "MeanNDCG"
     normalizer = "mean_ideal"
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        last, ndcg = "k" if self.k else "n", NDCG(k=1, gain=self.gain, discount=self.discount)
+        return rf"\text{{MeanNDCG}} = \frac{{1}}{{{last}}} \sum_{{k = 1}}^{{{last}}} \text{{nDCG@}}k", *ndcg.equations
+
+    @property
+    def symbols(self) -> str:
+        return NDCG(gain=self.gain).symbols
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,6 +168,11 @@ class ERR(Cascade):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._expect_number("max_grade", least=0, most=1000)
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        value = rf"{self._sum_over_ranks} \frac{{1}}{{r}} u_r \prod_{{t < r}} (1 - u_t)"
+        return f"{self._symbol('ERR')} = {value}", rf"u_r = \frac{{2^{{y_r}} - 1}}{{2^{{{self.max_grade:g}}}}}"
 
     @property
     def native_gain(self) -> _core.Gain | None:

@@ -46,6 +46,14 @@ class PairwiseCorrect(Measure):
         if self.rel is not None:
             self._expect_number("rel")
 
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return (r"\text{PairwiseCorrect} = \frac{\sum_{a, b} [a, b]}{\sum_{a, b} 1}",)
+
+    @property
+    def symbols(self) -> str:
+        return "Sums are over pairs of documents a and b of which a is better; [a, b] is 1 where a is ranked above b."
+
     def usefulness(self, y: PerDocument) -> PerDocument:
         """The grade, or whether it is relevant."""
         return y if self.rel is None else (y >= self.rel).astype(np.float64)
@@ -102,6 +110,14 @@ class Bpref(Binary):
         super().__post_init__()
         if self.rel <= 0:
             raise MeasureError(f"Bpref: rel must be positive, since grades below 0 are not judged; got {self.rel}")
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return (r"\text{Bpref} = \frac{1}{R} \sum_d (1 - \frac{\min(n, R)}{\min(R, N)})",)
+
+    @property
+    def symbols(self) -> str:
+        return "R and N count the judged documents that are relevant and that are not; n counts the latter above the relevant document d."
 
     def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
         return _core.bpref(self.rel, self.empty_value), y

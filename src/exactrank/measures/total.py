@@ -36,6 +36,10 @@ class Total(Positional):
         if self.k is None:
             raise MeasureError(f"{self.name} needs a cutoff; write e.g. revenue@10 or {self.name}(column='revenue')@10")
 
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return (rf"\text{{Total@}}k = {self._sum_over_ranks} {'c_r' if self.column else 'y_r'}",)
+
     def usefulness(self, y: PerDocument) -> PerDocument:
         return np.maximum(y, 0.0)
 

@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 
 from exactrank._support.tables import Cell, Table
-from exactrank.compare.statistics.pairs import winning_numbers
+from exactrank.compare.statistics import winning_numbers
 from exactrank.data.folds import Fold
 from exactrank.measures.parse import parse_measure
 from exactrank.rankers.adarank import AdaRank

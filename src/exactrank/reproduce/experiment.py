@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from exactrank._support.arrays import PerQuery
 from exactrank._support.tables import Table
-from exactrank.compare.statistics.paired import counted, signed_ranks, wilcoxon
+from exactrank.compare.statistics import drop_missing, signed_ranks, wilcoxon
 from exactrank.data.folds import Fold, read_folds
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.synthetic import CubicPolynomial
@@ -182,7 +182,7 @@ def signed_rank(ours: PerQuery, theirs: PerQuery) -> float:
     >>> signed_rank(np.arange(1.0, 7.0), np.zeros(6)), signed_rank(np.zeros(6), np.arange(1.0, 7.0)), signed_rank(np.ones(6), np.ones(6))
     (0.03125, 1.0, 1.0)
     """
-    difference = counted(ours - theirs)
+    difference = drop_missing(ours - theirs)
     ahead = len(difference) > 1 and signed_ranks(difference).sum() > 0
     return wilcoxon(difference) if ahead else 1.0
 

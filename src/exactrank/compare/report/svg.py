@@ -25,7 +25,7 @@ from markupsafe import Markup
 
 from exactrank._support import numerics
 from exactrank._support.text import printable
-from exactrank.compare.page.table import MINUS
+from exactrank.compare.report.tables import MINUS
 
 Span = tuple[float, float]  #: the ends of a scale
 Point = tuple[float, float]
@@ -47,27 +47,29 @@ _SHAPES: dict[str, list[tuple[float, float]]] = {  # around 0, of about equal ar
 MARKERS = ("circle", *_SHAPES)
 
 
-def shown(value: Any) -> Any:
-    """Text with an escape for each character that has no shape; all else, and what is HTML already, as it is."""
+def escape_shapeless(value: Any) -> Any:
+    """Return text with an escape for each character that has no shape; other values, and HTML, as they are."""
     return printable(value, lines=True) if type(value) is str else value
 
 
 def element(name: str, *children: str, **attributes: str | float | None) -> Markup:
-    """``class_`` is written class and ``data_tip`` data-tip; None leaves an attribute out.
+    """Return an element; ``class_`` is written class and ``data_tip`` data-tip, and None leaves an attribute out.
 
     >>> element("text", "a < b", class_="tick", x=1 / 3)
     Markup('<text class="tick" x="0.33">a &lt; b</text>')
     """
-    given = Markup("").join(
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), coordinate(value) if isinstance(value, float) else shown(value))
+    inside = Markup("").join(
+        Markup(' {}="{}"').format(
+            key.rstrip("_").replace("_", "-"), coordinate(value) if isinstance(value, float) else escape_shapeless(value)
+        )
         for key, value in attributes.items()
         if value is not None
     )
-    return Markup("<{}{}>{}</{}>").format(Markup(name), given, Markup("").join(map(shown, children)), Markup(name))
+    return Markup("<{}{}>{}</{}>").format(Markup(name), inside, Markup("").join(map(escape_shapeless, children)), Markup(name))
 
 
 def coordinate(value: float) -> str:
-    """As few digits as a screen shows.
+    """Write a coordinate with as few digits as a screen shows.
 
     >>> coordinate(10.0), coordinate(-0.001), coordinate(1.256)
     ('10', '0', '1.26')
@@ -76,7 +78,7 @@ def coordinate(value: float) -> str:
 
 
 def share(at: float) -> str:
-    """A place on a plot, as the share of its width or height.
+    """Write a place on a plot as a share of its width or height.
 
     >>> share(500.0), share(1 / 3 * SPAN)
     ('25%', '33.33%')
@@ -85,50 +87,50 @@ def share(at: float) -> str:
 
 
 def path(points: Sequence[Point]) -> str:
-    """The ``d`` of a line through points, in whole units.
+    """Return the ``d`` of a line through points, in whole units.
 
     >>> path([(0, 1), (2.5, 3), (2.6, 3.2)])
     'M0 1L3 3'
     """
-    places = [f"{whole(x)} {whole(y)}" for x, y in points]
+    places = [f"{round_half_up(x)} {round_half_up(y)}" for x, y in points]
     return "M" + "L".join(place for i, place in enumerate(places) if i == 0 or place != places[i - 1])
 
 
 def stairs(spans: Sequence[tuple[float, float, float]]) -> str:
-    """The ``d`` of steps that join: each from x to x at a height.
+    """Return the ``d`` of steps that join: each from x to x at a height.
 
     >>> stairs([(0, 10, 5), (10, 20, 7), (20, 30, 7)])
     'M0 5H10V7H30'
     """
-    levels = [(whole(y), whole(b)) for _, b, y in spans]
+    levels = [(round_half_up(y), round_half_up(b)) for _, b, y in spans]
     steps = [f"V{y}H{b}" for (y, b), (after, _) in zip(levels, [*levels[1:], (None, 0)], strict=True) if y != after]
-    return f"M{whole(spans[0][0])} {levels[0][0]}{''.join(steps).removeprefix(f'V{levels[0][0]}')}"
+    return f"M{round_half_up(spans[0][0])} {levels[0][0]}{''.join(steps).removeprefix(f'V{levels[0][0]}')}"
 
 
-def whole(value: float) -> int:
-    """The nearest whole number, halves up, as the page's script rounds too."""
+def round_half_up(value: float) -> int:
+    """Return the nearest whole number, halves up, as the page's script does."""
     return math.floor(value + 0.5)
 
 
 def text_width(text: str) -> float:
-    """About how many pixels a text takes in a sans-serif font; rather too many than too few."""
-    return FONT * math.fsum(map(_character_width, text))
+    """Estimate the pixels of a text in a sans-serif font, rather too many than too few."""
+
+    def width(c: str) -> float:
+        if unicodedata.combining(c):
+            return 0.0
+        if unicodedata.east_asian_width(c) in "WF":
+            return 1.05
+        if c in _BROAD:
+            return 0.95
+        return 0.36 if c in _NARROW else 0.7 if c.isupper() else 0.6
+
+    return FONT * math.fsum(map(width, text))
 
 
-def _character_width(c: str) -> float:
-    if unicodedata.combining(c):
-        return 0.0
-    if unicodedata.east_asian_width(c) in "WF":
-        return 1.05
-    if c in _BROAD:
-        return 0.95
-    return 0.36 if c in _NARROW else 0.7 if c.isupper() else 0.6
+def shorten(text: str, width: float) -> str:
+    """Return the text, or as much of it as fits with an ellipsis.
 
-
-def shortened(text: str, width: float) -> str:
-    """The text, or as much of it as fits with an ellipsis.
-
-    >>> shortened("title", 100), shortened("a very long name indeed", 60)
+    >>> shorten("title", 100), shorten("a very long name indeed", 60)
     ('title', 'a very l…')
     """
     if text_width(text) <= width:
@@ -138,7 +140,7 @@ def shortened(text: str, width: float) -> str:
 
 
 def look(number: int) -> str:
-    """The classes of a method's line.
+    """Return the style classes of a method's line.
 
     >>> look(0), look(8)
     ('color-0 dash-0', 'color-1 dash-1')
@@ -147,24 +149,24 @@ def look(number: int) -> str:
 
 
 def marker(number: int, x: str | float, y: str | float) -> Markup:
-    """The marker of a method; its color is that of the group that it stands in."""
+    """Draw the marker of a method; its color is that of the group that it stands in."""
     return element("use", href=f"#{MARKERS[number % len(MARKERS)]}", x=x, y=y)
 
 
 def shapes() -> Markup:
-    """The markers, which a page has once."""
-    drawn = [element("path", id=name, d="M" + "L".join(f"{x} {y}" for x, y in points) + "Z") for name, points in _SHAPES.items()]
-    return element("svg", element("defs", element("circle", id="circle", r=3.4), *drawn), class_="shapes", aria_hidden="true")
+    """Define the markers, once per page."""
+    paths = [element("path", id=name, d="M" + "L".join(f"{x} {y}" for x, y in points) + "Z") for name, points in _SHAPES.items()]
+    return element("svg", element("defs", element("circle", id="circle", r=3.4), *paths), class_="shapes", aria_hidden="true")
 
 
 def sample(number: int) -> Markup:
-    """A piece of a method's line, for a legend."""
+    """Draw a piece of a method's line, for a legend."""
     parts = element("path", class_="line", d="M1 7L33 7"), marker(number, 17.0, 7.0)
     return element("svg", *parts, class_=f"sample {look(number)}", viewBox="0 0 34 14", width="34", height="14", aria_hidden="true")
 
 
-def stretched(*lines: Markup) -> Markup:
-    """Lines in units of `SPAN`, over the whole plot."""
+def stretch(*lines: Markup) -> Markup:
+    """Draw lines, in units of `SPAN`, over the whole plot."""
     return element("svg", *lines, viewBox=f"0 0 {SPAN:g} {SPAN:g}", preserveAspectRatio="none")
 
 
@@ -177,34 +179,34 @@ def chart(
     tall: float | None = None,
     wider: float | None = None,
     near: str = "xy",
-    **where: str,
 ) -> Markup:
-    """The whole picture; the keyboard can reach it. ``kind`` is "wide" where more labels fit on a wide page.
+    """Return the complete chart, which the keyboard can reach; ``kind`` is "wide" if more labels fit on a wide page.
 
-    ``tall`` is the height of the plot in pixels where its content sets it; ``wider`` the padding on the right where there is room.
+    ``tall`` is the height of the plot in pixels, if its content decides it; ``wider`` is the padding on the right of a wide page.
     """
     top, right, bottom, left = map(coordinate, padding)
     style = f"--pad:{top}px {right}px {bottom}px {left}px"
     style += "" if wider is None else f";--wide-pad:{top}px {coordinate(wider)}px {bottom}px {left}px"
     style += "" if tall is None else f";--tall:{coordinate(tall)}px"
-    drawn = element("svg", *parts)
-    return element("div", drawn, class_=f"chart {kind}", style=style, role="img", aria_label=label, tabindex="0", data_near=near, **where)
+    svg = element("svg", *parts)
+    return element("div", svg, class_=f"chart {kind}", style=style, role="img", aria_label=label, tabindex="0", data_near=near)
 
 
 @dataclass(frozen=True)
 class PixelScale:
-    """``low`` to ``high`` drawn from the pixel ``start`` to ``end``."""
+    """A scale that draws ``low`` to ``high`` from the pixel ``start`` to ``end``."""
 
     low: float
     high: float
     start: float
     end: float
     log: bool = False
-    many: int = 5  #: ticks, about; none where it is 0
+    many: int = 5  #: approximate number of ticks; 0 for none
 
     def __call__(self, value: float) -> float:
-        values = self.low, self.high, value
-        low, high, at = numerics.log(values).tolist() if self.log else values
+        low, high, at = self.low, self.high, value
+        if self.log:
+            low, high, at = numerics.log((low, high, at)).tolist()
         return self.start + (at - low) / (high - low) * (self.end - self.start)
 
     @cached_property
@@ -229,7 +231,7 @@ class PixelScale:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The ticks as text, all with the same number of decimals."""
+        """Ticks as text with a common number of decimals."""
         if self.log or not self.ticks:
             return tuple(f"{tick:,g}" if tick < 1e6 else f"{tick:.0e}" for tick in self.ticks)
         step = self.ticks[1] - self.ticks[0] if len(self.ticks) > 1 else max(abs(self.ticks[0]), 1e-12)
@@ -240,7 +242,7 @@ class PixelScale:
 
 
 def _exponent(value: float) -> int:
-    """The largest power of ten that is not above ``value``, except for rounding.
+    """Return the largest power of ten that is not above ``value``, except for rounding.
 
     >>> _exponent(0.05), _exponent(1e-6), _exponent(1000.0)
     (-2, -6, 3)
@@ -249,15 +251,15 @@ def _exponent(value: float) -> int:
 
 
 def extent(values: Iterable[float | None], *, margin: float = 0.05, log: bool = False) -> Span:
-    """The ends of a scale that shows all finite values with some room.
+    """Return the ends of a scale that shows all finite values with some room.
 
     >>> extent([1.0, None, 3.0, float("nan")]), extent([]), extent([2.0], margin=0)
     ((0.9, 3.1), (0.0, 1.0), (1.0, 3.0))
     """
-    known = [v for v in values if v is not None and math.isfinite(v) and (v > 0 or not log)]
-    if not known:
+    drawable = [v for v in values if v is not None and math.isfinite(v) and (v > 0 or not log)]
+    if not drawable:
         return (0.1, 1.0) if log else (0.0, 1.0)
-    low, high = min(known), max(known)
+    low, high = min(drawable), max(drawable)
     if log:
         return (low / 1.3, high * 1.3)
     flat = high - low <= 1e-9 * max(abs(low), abs(high))
@@ -265,31 +267,30 @@ def extent(values: Iterable[float | None], *, margin: float = 0.05, log: bool = 
     return low - room, high + room
 
 
-def framed(
+def frame(
     x_ends: Span, y_ends: Span, titles: tuple[str, str], *, log: bool = False, many: int = 5, kind: str = "small"
 ) -> tuple[PixelScale, PixelScale, Markup, Padding]:
-    """The scales of x and y in a chart, its axes, and the room for their labels; ``log`` and ``many`` are about x.
+    """Return the scales of x and y, the axes, and the padding for their labels; ``log`` and ``many`` ticks are about x.
 
-    There are lines at the ticks of y, and labels at those of both, but none of x that would meet another or leave the chart. The title of
-    y stands above the plot, where it needs no turning.
+    There are lines at the ticks of y, and labels at those of both, except for labels of x that would meet another or leave the chart.
     """
     y = PixelScale(*y_ends, SPAN, 0.0)
     padding = TOP, RIGHT, BOTTOM + (TICK if many else 0.0), max(map(text_width, y.labels), default=0.0) + GAP + 2
     x = PixelScale(*x_ends, 0.0, SPAN, log, many)
-    grid = "".join(f"M0 {whole(y(tick))}H{SPAN:g}" for tick in y.ticks)
+    grid = "".join(f"M0 {round_half_up(y(tick))}H{SPAN:g}" for tick in y.ticks)
     labels = [element("text", label, y=share(y(tick))) for tick, label in zip(y.ticks, y.labels, strict=True)]
     parts = [
-        stretched(*([element("path", class_="grid", d=grid)] if grid else [])),
-        titled(titles, padding),
+        stretch(*([element("path", class_="grid", d=grid)] if grid else [])),
+        axis_titles(titles, padding),
         element("g", *labels, class_="ys", transform=f"translate({-GAP:g} 4)"),
         x_axis(x, padding, kind) if many else Markup(""),
     ]
     return x, y, Markup("").join(parts), padding
 
 
-def titled(titles: tuple[str, str], padding: Padding) -> Markup:
-    """The titles of x, under the plot on its right, and of y, above it on its left."""
-    below, above = (shortened(title, NARROW - RIGHT - 4) for title in titles)
+def axis_titles(titles: tuple[str, str], padding: Padding) -> Markup:
+    """Draw the titles of x, under the plot on its right, and of y, above it on its left, where it needs no turning."""
+    below, above = (shorten(title, NARROW - RIGHT - 4) for title in titles)
     top, _, bottom, left = padding
     return element("text", above, class_="title", x=2 - left, y=FONT - top) + element(
         "text", below, class_="title end", x="100%", y="100%", dy=bottom - 4
@@ -297,17 +298,17 @@ def titled(titles: tuple[str, str], padding: Padding) -> Markup:
 
 
 def x_axis(x: PixelScale, padding: Padding, kind: str) -> Markup:
-    """The line under a plot, and labels as many as fit in the narrowest one; where it may be wide, also those for a wide one."""
+    """Draw the line under a plot, with the labels that fit in the narrowest; a wide chart also has those that fit in a wide one."""
     sets = [("few" if kind == "wide" else "", x, NARROW)]
     if kind == "wide":
         sets.append(("many", replace(x, many=max(x.many, 12)), WIDE))
-    drawn = [stretched(element("path", class_="axis", d=f"M0 {SPAN:g}H{SPAN:g}"))]
-    for name, scale, wide in sets:
-        across, taken, labels = wide - padding[1] - padding[3], -padding[3], []
+    parts = [stretch(element("path", class_="axis", d=f"M0 {SPAN:g}H{SPAN:g}"))]
+    for name, scale, width in sets:
+        across, last, labels = width - padding[1] - padding[3], -padding[3], []
         for tick, label in zip(scale.ticks, scale.labels, strict=True):
             at, half = scale(tick) / SPAN * across, text_width(label) / 2
-            if at - half >= taken and at + half <= across + padding[1]:
+            if at - half >= last and at + half <= across + padding[1]:
                 labels.append(element("text", label, x=share(scale(tick)), y="100%"))
-                taken = at + half + GAP
-        drawn.append(element("g", *labels, class_=f"xs {name}".strip(), transform="translate(0 16)"))
-    return Markup("").join(drawn)
+                last = at + half + GAP
+        parts.append(element("g", *labels, class_=f"xs {name}".strip(), transform="translate(0 16)"))
+    return Markup("").join(parts)
