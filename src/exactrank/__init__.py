@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         clicks as clicks,
         data as data,
         errors as errors,
+        extend as extend,
         inspect as inspect,
         losses as losses,
         measures as measures,
@@ -128,7 +129,9 @@ HOME = {
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in HOME.items() for name in names}
 #: Public modules with more names.
-NAMESPACES = ("clicks", "data", "errors", "inspect", "losses", "measures", "models", "optimizers", "pairs", "statistics", "targets")
+NAMESPACES = (
+    "clicks", "data", "errors", "extend", "inspect", "losses", "measures", "models", "optimizers", "pairs", "statistics", "targets",
+)  # fmt: skip
 __all__ = list(_MODULE_OF)
 
 

@@ -152,7 +152,7 @@ REMAINING: dict[str, int] = {
     "cli": 184,
     "clicks": 2,
     "compare": 152,
-    "data": 304,
+    "data": 300,
     "fusion": 162,
     "gpu": 41,
     "learning": 284,

@@ -5,11 +5,11 @@
 `LocalBackend` answers in this process. Those of `exactrank.backends` answer elsewhere; nothing that computes imports them.
 """
 
+import atexit
 import pickle
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -29,56 +29,39 @@ FORGOTTEN_AFTER = 3600.0
 
 
 class Backend(ABC):
-    """Who answers for data in several files."""
+    """Answers questions for each part of a data set in several files; a backend of your own needs only `ask`."""
 
     documents_per_round: ClassVar[int] = 0  #: a question takes a worker as long as work on this number of documents, whatever is asked
 
-    @property
     @abstractmethod
+    def ask(self, data: "ShardedData", question: Question[A, Any]) -> list[A]:
+        """Return the answer of each part of ``data``, in the order of ``data.partitions``, (1)."""
+
+    @property
     def workers(self) -> int:
-        """How many may answer at the same time."""
+        """Number of workers that may answer at the same time."""
+        return 1
 
     @property
     def status(self) -> str:
-        """What a progress bar says of it; empty if there is nothing to say."""
+        """Text for a progress bar; empty if there is nothing to say."""
         return ""
 
-    @abstractmethod
     def map(self, function: Callable[[B], A], items: Sequence[B]) -> list[A]:
         """Return ``function`` of each of ``items``, in their order."""
+        return [function(item) for item in items]
 
-    @abstractmethod
-    def ask(self, data: "ShardedData", question: Question[A, Any]) -> list[A]:
-        """Return the answer of each part of ``data``, (1)."""
-
-    @abstractmethod
     def forget(self, data: "ShardedData") -> None:
-        """Give back the memory of ``data``, about which nobody will ask any more."""
+        """Release the memory of ``data``, about which nobody will ask again."""
+        forget_parts([(partition, data.key) for partition in data.partitions])
 
 
 class LocalBackend(Backend):
     """The backend of this process: parts one after the other, each with the threads that the question asks for."""
 
-    @property
-    def workers(self) -> int:
-        """This process alone."""
-        return 1
-
-    def map(self, function: Callable[[B], A], items: Sequence[B]) -> list[A]:
-        """Return ``function`` of one item after the other."""
-        return [function(item) for item in items]
-
     def ask(self, data: "ShardedData", question: Question[A, Any]) -> list[A]:
         """Ask one part after the other."""
-        answers = []
-        for partition in data.partitions:
-            with held(partition, data.key) as part:
-                answers.append(question.ask(part))
-        return answers
-
-    def forget(self, data: "ShardedData") -> None:
-        """Give back the memory."""
-        forget_parts([(partition, data.key) for partition in data.partitions])
+        return [answer(partition, data.key, question) for partition in data.partitions]
 
     def __repr__(self) -> str:
         return "LocalBackend()"
@@ -96,11 +79,7 @@ class Round:
 def packed_answers(asked: Round) -> bytes:
     """Return the answers of the partitions of ``asked``, each with the number of its partition, packed."""
     question: Question[Any, Any] = pickle.loads(asked.question)
-    answers = []
-    for partition in asked.partitions:
-        with held(partition, asked.key) as part:
-            answers.append((partition.number, question.ask(part)))
-    packed: bytes = cloudpickle.dumps(answers)
+    packed: bytes = cloudpickle.dumps([(partition.number, answer(partition, asked.key, question)) for partition in asked.partitions])
     return packed
 
 
@@ -113,12 +92,15 @@ class _Holder:
 
 
 _held: dict[tuple[Partition, bytes], _Holder] = {}
+atexit.register(_held.clear)  # parts hold objects of the core, which reports those that outlive it
 _registry = Lock()
 
 
-@contextmanager
-def held(partition: Partition, key: bytes) -> Iterator[Part]:
-    """Yield the part that this process holds, loaded if it is not there yet; parts that nobody has used for long are forgotten."""
+def answer(partition: Partition, key: bytes, question: Question[A, Any]) -> A:
+    """Return the answer of ``partition`` of the data with this ``key``.
+
+    This process loads the part when it is first asked, and keeps it until it is told to forget it or nobody has asked for an hour.
+    """
     name, now = (partition, key), time.monotonic()
     with _registry:
         for other in [other for other, holder in _held.items() if now - holder.used > FORGOTTEN_AFTER]:
@@ -129,7 +111,7 @@ def held(partition: Partition, key: bytes) -> Iterator[Part]:
         if holder.part is None:
             prepare = pickle.loads(key)
             holder.part = Part(prepare(partition.load()), partition.first, False, partition.first_document)
-        yield holder.part
+        return question.ask(holder.part)
 
 
 def forget_parts(names: Sequence[tuple[Partition, bytes]]) -> None:
