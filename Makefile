@@ -39,7 +39,7 @@ test-gpu: $(VENV)/.tested
 	if command -v nvidia-smi > /dev/null && nvidia-smi > /dev/null; then \
 	  $(PIP) torch cupy-cuda$$(nvidia-smi | sed -n 's/.*CUDA.*Version: \([0-9]*\).*/\1/p')x; \
 	else echo "There is no NVIDIA GPU here: the kernels are emulated on the processor, and the CUDA tests are skipped."; fi
-	$(BIN)/python -m pytest tests/backends/test_gpu.py tests/backends/test_gpu_forest.py tests/torch/test_torch.py tests/rankers/test_torch_ranker.py
+	$(BIN)/python -m pytest tests/backends/cuda tests/torch/test_torch.py tests/rankers/test_torch_ranker.py
 
 # Format, lint, types, direction of imports, headers that stand alone, strict docs, limits of size; the core was built without a warning. With
 # --jobs at once.

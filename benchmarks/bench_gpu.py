@@ -12,11 +12,11 @@ from collections import defaultdict
 
 import numpy as np
 import torch
+from exactrank.learning.objectives.line_search_on_gpu import CudaLineSearch, OnGpu
 
 import exactrank as er
 import exactrank.torch as xt
 from exactrank.learning.objectives.line_search import LineSearch
-from exactrank.learning.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
 from exactrank.learning.objectives.linear_profile import LinearProfile
 from exactrank.learning.optimizers.coordinate import CoordinateSearch
 from exactrank.learning.training.judge import Task
@@ -117,7 +117,7 @@ def _line_search(queries: int = 20_000, documents: int = 120) -> None:
     columns = np.stack([grades * 0.3 + rng.normal(size=len(grades)) for _ in range(8)]).astype(np.float32)
     scores = columns[:4].sum(0, dtype=np.float64)
     gpu = OnGpu()
-    on_gpu, on_processor = LineSearchOnGpu(bound, gpu), LineSearch(bound)
+    on_gpu, on_processor = CudaLineSearch(bound, gpu), LineSearch(bound)
     print(
         f"exact line search, {queries:,} x {documents} documents: value {on_gpu.start(scores):.12f} and {on_processor.start(scores):.12f}"
     )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         statistics as statistics,
         targets as targets,
     )
+    from exactrank.backends.cuda.backend import CudaBackend as CudaBackend
     from exactrank.backends.dask import DaskBackend as DaskBackend
     from exactrank.compare.compare import compare as compare
     from exactrank.compare.comparison import Comparison as Comparison, read_comparison as read_comparison
@@ -77,6 +78,7 @@ __version__ = "0.1.0"
 
 #: Where public names are. Each module of ``rankers`` here is a ranker, whose command is called as the module, with - for _.
 HOME = {
+    "exactrank.backends.cuda.backend": ("CudaBackend",),
     "exactrank.backends.dask": ("DaskBackend",),
     "exactrank.compare.compare": ("compare",),
     "exactrank.compare.comparison": ("Comparison", "read_comparison",),

@@ -358,8 +358,8 @@ def test_what_cannot_train_on_partitions_says_what_can(tmp_path):
     shards = read_shards(str(tmp_path / "part-*.xr"))
     with pytest.raises(er.errors.DataError, match=r"scores must be a model, the name of a feature, or a function of a part of the data"):
         er.profile(shards, [1], [1], "nDCG")
-    with pytest.raises(er.errors.IncompatibleError, match=r"device='cuda': data in several files is searched on processors; leave it out"):
-        er.line_search(shards, "x0", "x1", "nDCG", device="cuda")
+    with pytest.raises(er.errors.IncompatibleError, match=r"CudaBackend\(\) computes on data in one file; er.read one file"):
+        er.line_search(shards, "x0", "x1", "nDCG", backend=er.CudaBackend())
 
 
 def test_partitioned_data_knows_nothing_of_documents(tmp_path):

@@ -35,8 +35,7 @@ LIBRARIES = ("scipy.linalg", "scipy.optimize", "scipy.special", "scipy.stats")
 #: Modules, folders and functions that may call them, and why.
 EXCEPTED = {
     "torch": "PyTorch's own kernels differ",
-    "gpu": "CUDA's own kernels differ",
-    "learning/objectives/on_gpu.py": "CUDA's own kernels differ",
+    "backends/cuda": "CUDA's own kernels differ",
     "inspect/optimality.py:_draw_whole": "places in a picture",
 }
 

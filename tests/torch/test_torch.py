@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import exactrank as er
-from exactrank.learning.objectives.on_gpu import knows as on_gpu_knows
-from tests.backends.test_gpu import learnable, ragged
+from exactrank.backends.cuda.objectives import is_supported
+from tests.backends.cuda.test_cuda import learnable, ragged
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'exactrank[torch]'")
 xt = pytest.importorskip("exactrank.torch")
@@ -348,7 +348,7 @@ def test_scores_on_the_gpu_get_the_same_loss_and_gradient(objective, dtype):
 
 @on_gpu
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-@pytest.mark.parametrize("objective", [each for each in OBJECTIVES if on_gpu_knows(each)], ids=lambda objective: type(objective).__name__)
+@pytest.mark.parametrize("objective", [each for each in OBJECTIVES if is_supported(each)], ids=lambda objective: type(objective).__name__)
 def test_kernels_that_are_replayed_give_the_same_bits(objective, dtype):
     data, _, grades = tensors(3, dtype)
     loss, kept, lengths = xt.RankingLoss(objective), grades.cuda(), torch.tensor(data.sizes).cuda()

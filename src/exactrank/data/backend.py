@@ -2,7 +2,8 @@
 
     answers = backend.ask(data, question),    one per part, in the order of the parts                           (1)
 
-`LocalBackend` answers in this process. Those of `exactrank.backends` answer elsewhere; nothing that computes imports them.
+`LocalBackend` answers in this process. Those of `exactrank.backends` answer elsewhere; nothing that computes imports them. Data in one file
+is one part in this process; a backend may have other kernels for it, such as those of a GPU.
 """
 
 import atexit
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import cloudpickle
 
-from exactrank.data.dataset import Part, Question
+from exactrank.data.dataset import Kernels, Part, Question
 from exactrank.data.shards import Partition
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ FORGOTTEN_AFTER = 3600.0
 class Backend(ABC):
     """Answers questions for each part of a data set in several files; a backend of your own needs only `ask`."""
 
+    kernels: ClassVar[Kernels] = {}  #: what data in one file is computed with in place of the kernels of this process
     documents_per_round: ClassVar[int] = 0  #: a question takes a worker as long as work on this number of documents, whatever is asked
 
     @abstractmethod

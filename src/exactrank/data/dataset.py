@@ -8,7 +8,7 @@ picklable value; its answers are combined in the order of the parts, so no resul
 to be asked again. Nothing with a value per document leaves a part, unless a question is made for that.
 """
 
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -35,6 +35,10 @@ Score = Callable[["RankingData"], PerDocument]  #: scores the documents of any p
 Change = Callable[["RankingData"], "RankingData"]  #: of any part; picklable
 #: Other weights of some queries, from the number of the first in the whole and their weights; can be compared and pickled.
 Weigh = Callable[[int, PerQuery], PerQuery]
+
+
+#: The class that computes in place of each class of kernels, with the same methods.
+Kernels = Mapping[type, type[Any]]
 
 
 class Question(Protocol[Answer, Result_co]):
@@ -70,6 +74,10 @@ class Part:
     def of(self, data: "RankingData") -> "Part":
         """Return a part with the same documents, maybe with other weights of queries, that shares all that is remembered."""
         return replace(self, data=data)
+
+    def kernel(self, kind: type[R]) -> type[R]:
+        """Return the class that computes for these documents what ``kind`` computes on the processor."""
+        return self.data.kernels.get(kind, kind)
 
     def whole_part(self) -> "Part | None":
         """Return itself, if it is all there is."""

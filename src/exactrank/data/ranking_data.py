@@ -24,7 +24,7 @@ from exactrank._support.arguments import check_kind
 from exactrank._support.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
 from exactrank._support.tables import ROWS, Shown, Table, Values, small_table
 from exactrank.data.blocks import wide_blocks
-from exactrank.data.dataset import Asked, Change, Dataset, Mask, Moments, Part, Question, Weigh
+from exactrank.data.dataset import Asked, Change, Dataset, Kernels, Mask, Moments, Part, Question, Weigh
 from exactrank.data.extra_columns import Kept, checked_kept, kept_rows
 from exactrank.data.formats.text_column import TextColumn, rows_of
 from exactrank.data.global_facts import Whole
@@ -91,6 +91,8 @@ class RankingData(Shown):
     preferences: Preferences | None = None
     #: What is known of the data that this is a part of, for methods that depend on all of it; None where this is all.
     whole: Whole | None = None
+    #: What computes for these documents in place of the kernels of this process: those of a backend.
+    kernels: Kernels = field(default_factory=dict)
     #: Of ``X``, where a cache keeps them too; data that are made from these, by `dataclasses.replace` too, have none.
     by_column: FeatureColumns | None = field(default=None, init=False)
 
@@ -485,6 +487,7 @@ class RankingData(Shown):
             levels=self.levels,
             kept=kept_rows(self.kept, rows),
             preferences=None if self.preferences is None else self._pairs_of(self.preferences, chosen, indptr),
+            kernels=self.kernels,
         )
 
     def _pairs_of(self, preferences: Preferences, chosen: Rows, indptr: Boundaries) -> Preferences | None:

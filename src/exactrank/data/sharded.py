@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from types import NoneType
 from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_128_hexdigest
 
+from exactrank._support.arguments import check_kind
 from exactrank._support.arrays import Boundaries, Ids, PerDocument, PerQuery
 from exactrank.data.backend import Backend, LocalBackend
 from exactrank.data.blocks import wide_blocks
@@ -362,6 +364,8 @@ def sharded(shards: Shards, backend: Backend | None, most: int | None = None) ->
     A part has at most ``most`` documents, by default a worker's share.
     """
     backend = LocalBackend() if backend is None else backend
+    if backend.kernels:
+        raise IncompatibleError(f"{backend!r} computes on data in one file; er.read one file, or leave out backend")
     described = tuple(backend.map(_Describe(shards), range(len(shards.files))))
     check_alike(shards, described)
     documents = sum(int(file.sizes.sum()) for file in described)
@@ -371,8 +375,14 @@ def sharded(shards: Shards, backend: Backend | None, most: int | None = None) ->
 
 
 def dataset_of(data: RankingData | Shards, backend: Backend | None) -> RankingData | ShardedData:
-    """Return data that a caller gave as a dataset: that in several files with the ``backend`` that answers for it."""
-    return sharded(data, backend) if isinstance(data, Shards) else data
+    """Return data that a caller gave as a dataset, for which the ``backend`` answers."""
+    check_kind("backend", backend, (Backend, NoneType), "a backend, e.g. er.DaskBackend(client) or er.CudaBackend()")
+    return sharded(data, backend) if isinstance(data, Shards) else with_kernels(data, backend)
+
+
+def with_kernels(data: RankingData, backend: Backend | None) -> RankingData:
+    """Return ``data`` for which the kernels of ``backend`` compute, if it has any."""
+    return data if backend is None or not backend.kernels else replace(data, kernels=backend.kernels)
 
 
 def check_scorers(data: RankingData | Shards, **scores: object) -> None:
@@ -380,12 +390,6 @@ def check_scorers(data: RankingData | Shards, **scores: object) -> None:
     for name, score in scores.items():
         if isinstance(data, Shards) and not (isinstance(score, str) or callable(score) or hasattr(score, "predict")):
             raise DataError(f"of data in several files, {name} must be a model, the name of a feature, or a function of a part of the data")
-
-
-def check_one_file(data: RankingData | Shards, setting: str) -> None:
-    """Raise if ``data`` lies in several files, which a ``setting`` does not know."""
-    if isinstance(data, Shards):
-        raise IncompatibleError(f"{setting}: data in several files is searched on processors; leave it out, or er.read one file")
 
 
 @dataclass(frozen=True)

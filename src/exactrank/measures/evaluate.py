@@ -19,7 +19,7 @@ from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.sharded import sharded
 from exactrank.data.shards import Shards
 from exactrank.data.validation import floats_of
-from exactrank.errors import DataError
+from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import means_over_queries, values_of, values_over
 from exactrank.measures.goal import parse_goal
@@ -162,6 +162,8 @@ def evaluate(
             [measure.over(whole, threads=threads) for measure in named.values()], partial(_predicted, cast(Predicts, scores))
         )
         return _evaluation(named, whole, found, counts_all(preset, complete), seed)
+    if backend is not None and backend.kernels:
+        raise IncompatibleError(f"er.evaluate computes nothing by {backend!r}; leave out backend, or use exactrank.torch.evaluate")
     in_order = data.grouped(checked_scores(data, cast(npt.ArrayLike, scores)))
     by_query = values_of([measure.on(data, threads=threads) for measure in named.values()], in_order)
     return _evaluation(named, data, by_query, counts_all(preset, complete), seed)

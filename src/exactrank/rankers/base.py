@@ -84,7 +84,8 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     )
     backend: Backend | None = setting(
         default=None,
-        help="Who answers for data in several files (er.read_shards): by default this process, or a cluster by er.DaskBackend(client).",
+        help="What computes: by default this process; for data in several files (er.read_shards) also a cluster, by er.DaskBackend(client);"
+        " DirectRank and trees also on a GPU, by er.CudaBackend().",
         free=True,
     )
     missing: Missing = setting(default="error", help="How to treat a missing value: as an error, 0, or the feature's mean in training.")
@@ -229,7 +230,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def runs_in_threads(self) -> bool:
         """May several models be trained at the same time, in threads of this process?"""
-        return vars(self).get("device") is None
+        return self.backend is None or not self.backend.kernels
 
     @property
     def is_scale_free(self) -> bool:

@@ -35,7 +35,6 @@ from exactrank.learning.training.selection import StepChoice
 from exactrank.learning.trees.bins import MOST_CATEGORIES, Layout
 from exactrank.learning.trees.forest import Forest, Trees, Weigher
 from exactrank.learning.trees.growth import Draws, GrowthSettings
-from exactrank.learning.trees.on_gpu import GpuForestPart
 from exactrank.learning.trees.part import Plan
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
@@ -63,6 +62,7 @@ class BoostedRanker(Ranker):
         shards=True,
         sharded_document_weights=True,
         sharded_validation=False,
+        kernels=True,
     )
 
     trees: int = setting(default=300, help="Maximum number of trees.", at_least=1, at_most=1 << 20, free=True)
@@ -142,10 +142,6 @@ class BoostedRanker(Ranker):
     missing: TreeMissing = setting(  # type: ignore[assignment]
         default="keep", help="How to treat a missing value: kept (splits send it to the better side), an error, 0, or the feature's mean."
     )
-    device: Literal["cuda"] | None = setting(
-        default=None,
-        help='Where the trees grow: "cuda" for the GPU, which needs CuPy and grows the same trees; by default on the processor.',
-    )
 
     @abstractmethod
     def _objective(self, measure: Measure) -> Objective:
@@ -178,14 +174,6 @@ class BoostedRanker(Ranker):
                 ' 1, extra, sampled lambdas, or bagging="cross-fit" or "bootstrap"'
             )
 
-    def check_shards(self, data: Dataset) -> None:
-        """Raise also where a GPU would have to hold several files."""
-        super().check_shards(data)
-        if self.device is not None:
-            raise IncompatibleError(
-                f"{type(self).__name__} on data in several files has no device, got device={self.device!r}; leave it out"
-            )
-
     def _member(self, task: Task, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         if self.bagging == "draws":
             return self._fit(replace(task, bag=number), recorder)
@@ -215,8 +203,7 @@ class BoostedRanker(Ranker):
         shared = task.common["bins"] = SharedBins.of(data, self, threads) if shared is None else shared
         if isinstance(objective, SquaredError):
             objective = replace(objective, mean=mean_grade(data))
-        place = None if self.device is None else GpuForestPart
-        plan = Plan(shared.layout, objective, task.measure, self.draws(task.bag), data.weights, data.n_documents, threads, place)
+        plan = Plan(shared.layout, objective, task.measure, self.draws(task.bag), data.weights, data.n_documents, threads)
         most = self.trees + (task.start.n_trees if isinstance(task.start, TreeEnsemble) else 0)
         return Forest(plan, self._growth_settings(data), shared.parts, task.valid, self._weigher(task), most)
 

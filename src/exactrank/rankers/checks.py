@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: Rankers that train on data in several files, for those that do not.
 SHARDED = "LambdaMART, MART, DirectRankTrees, or any ranker of a linear model or a network"
+#: Rankers that train by a backend with kernels of its own.
+WITH_KERNELS = "DirectRank, LambdaMART, MART or DirectRankTrees"
 
 
 def checked_goal(ranker: "Ranker") -> Goal:
@@ -38,6 +40,8 @@ def check_settings(ranker: "Ranker", data: Dataset, validated: bool) -> None:
 def check_takes(ranker: "Ranker", data: Dataset) -> None:
     """Raise if ``ranker`` would ignore something of ``data``."""
     name, takes = type(ranker).__name__, ranker.takes
+    if ranker.backend is not None and ranker.backend.kernels and not takes.kernels:
+        raise IncompatibleError(f"{name} computes nothing by {ranker.backend!r}; leave out backend, or use {WITH_KERNELS}")
     if data.weighs_documents and not takes.document_weights:
         raise SettingError(
             f"{name} cannot weigh single documents; leave out sample_weight, give a query_weight, or use Ridge, MART,"

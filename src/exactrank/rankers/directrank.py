@@ -31,7 +31,6 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.learning.objectives.bradley_terry import bradley_terry
 from exactrank.learning.objectives.constrained import ConstrainedProfile, worst_for
-from exactrank.learning.objectives.line_search_on_gpu import OnGpu
 from exactrank.learning.objectives.linear_profile import LinearProfile, linear_scores_of
 from exactrank.learning.objectives.ridge import ridge_weights
 from exactrank.learning.objectives.searched_measure import Point, SearchedMeasure
@@ -78,7 +77,7 @@ class DirectRank(Ranker):
     """
 
     name = "directrank"
-    takes = Takes(constraints=True, pairs="by measure", start=(Linear,), shards=True)
+    takes = Takes(constraints=True, pairs="by measure", start=(Linear,), shards=True, kernels=True)
     bags: int | None = setting(
         default=None,
         help="Train this number of models and take their mean; 0 trains one. By default 20 below 5,000 queries, else 0.",
@@ -129,10 +128,6 @@ class DirectRank(Ranker):
     low: float | None = setting(default=None, help="Allow no weight below this.")
     high: float | None = setting(default=None, help="Allow no weight above this.")
     window: float | None = setting(default=None, help="In one step, change a weight by at most this times the largest weight.", above=0)
-    device: Literal["cuda"] | None = setting(
-        default=None,
-        help='Where to search: "cuda" for the GPU, which knows nDCG, DCG, P, R and RBP and needs CuPy; by default on the processor.',
-    )
 
     def resolved_auto(self, data: Dataset) -> Mapping[str, Any]:
         many = data.n_queries >= MANY_QUERIES or bool(parse_goal(self.measure).constraints)
@@ -143,9 +138,8 @@ class DirectRank(Ranker):
     def check_shards(self, data: Dataset) -> None:
         """What the base says, and what searches over partitions do not know."""
         super().check_shards(data)
-        if self.device is not None or self.start in RANKERS:
-            given = f"device={self.device!r} and start={self.start!r}"
-            raise IncompatibleError(f"DirectRank on data in several files has no device and no ranker as its start; got {given}")
+        if self.start in RANKERS:
+            raise IncompatibleError(f"DirectRank on data in several files has no ranker as its start; got start={self.start!r}")
         if data.preferences is not None and self.start == "ridge":
             raise IncompatibleError("start='ridge' needs grades, and the data in several files has pairs; use start='softmax' or 'zero'")
 
@@ -176,8 +170,6 @@ class DirectRank(Ranker):
             raise SettingError(
                 f"DirectRank: bags={self.bags} takes the mean of models, which need not keep the constraints that each keeps; give bags=0"
             )
-        if self.device is not None:
-            raise SettingError(f"DirectRank: device={self.device!r} searches one measure alone; leave it out where there are constraints")
 
     def trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         count = self.bag_count(task.data)
@@ -212,8 +204,7 @@ class _Search:
         self.judge: Judge[Theta] = Judge(task, self.score, by_objective=True)
         self.measure = worst_tie_order(task.measure).over(task.data, threads=task.threads)
         self.constraints = [(worst_for(each, task.data, task.threads), each) for each in task.constraints]
-        self.gpu = None if ranker.device is None else OnGpu()
-        self.beside = self.gpu is None and task.data.is_here  #: Are the models of a bag trained beside each other?
+        self.beside = ranker.runs_in_threads and task.data.is_here  #: Are the models of a bag trained beside each other?
 
     @cached_property
     def graded(self) -> Dataset:
@@ -278,13 +269,13 @@ class _Search:
 
     def problem(self, threads: int | None, draw: Drawn | None = None) -> LinearProfile:
         """The measure of all queries, or of those that are drawn."""
-        search = self.search if threads == self.measure.threads else SearchedMeasure(replace(self.measure, threads=threads), self.gpu)
+        search = self.search if threads == self.measure.threads else SearchedMeasure(replace(self.measure, threads=threads))
         return LinearProfile(search.reweigh(draw), self.ranker.point)
 
     @cached_property
     def search(self) -> SearchedMeasure:
         """Of all queries: which of them count is asked once."""
-        return SearchedMeasure(self.measure, self.gpu)
+        return SearchedMeasure(self.measure)
 
     @cached_property
     def constraint_profiles(self) -> list[tuple[LinearProfile, Constraint]]:

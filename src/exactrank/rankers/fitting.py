@@ -18,7 +18,7 @@ from exactrank._support.serialize import from_record, to_record
 from exactrank.data.backend import Backend
 from exactrank.data.dataset import Dataset
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.sharded import dataset_of
+from exactrank.data.sharded import dataset_of, with_kernels
 from exactrank.data.shards import Shards
 from exactrank.errors import IncompatibleError, InterruptedWarning
 from exactrank.learning.training.history import History
@@ -119,7 +119,8 @@ def train(
         raise wrong_kind("checkpoint", checkpoint, "a function that is called with the model so far, and may save it")
     goal = ranker.goal()
     valid = None if trainer.cross_fits(given.data) else given.valid
-    task = Task(goal.measure, given.learnt, valid, ranker.threads, start=given.start, constraints=goal.constraints)
+    learnt = with_kernels(given.learnt.as_one(), ranker.backend) if given.learnt.is_here else given.learnt
+    task = Task(goal.measure, learnt, valid, ranker.threads, start=given.start, constraints=goal.constraints)
     journal = Journal() if resume is None else ranker.journal_of(resume, given)
     keep = None if checkpoint is None else partial(_keep, ranker, given, checkpoint)
     with heard(progress, type(ranker).__name__, partial(_line, str(goal.measure), ranker.backend)) as listener:

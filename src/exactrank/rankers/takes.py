@@ -18,3 +18,4 @@ class Takes:
     shards: bool = False  #: data in several files
     sharded_document_weights: bool = False  #: weights of single documents there
     sharded_validation: bool = True  #: validation data there; otherwise that is read as one
+    kernels: bool = False  #: a backend with kernels of its own, such as those of a GPU

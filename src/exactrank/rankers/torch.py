@@ -77,6 +77,11 @@ class TorchRanker(LambdaFunction, Ranker):
     batch_size: int = setting(default=32, help="Number of queries in a batch.", at_least=1)
     device: str = setting(default="cpu", help="Where to train: cpu, or cuda for a GPU.")
 
+    @property
+    def runs_in_threads(self) -> bool:
+        """PyTorch sees to threads itself."""
+        return False
+
     def check_values(self) -> None:
         """Raise if a setting has a value that it may not have, or PyTorch is not installed."""
         super().check_values()

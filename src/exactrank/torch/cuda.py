@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
+from exactrank.backends.cuda.device import cuda, memory_for
+from exactrank.backends.cuda.lists import Lists
+from exactrank.backends.cuda.measures import CudaMeasure, supports
+from exactrank.backends.cuda.objectives import Answer, bound_to
 from exactrank.data.ranking_data import RankingData
-from exactrank.gpu.device import cuda, memory_for
-from exactrank.gpu.lists import Lists
-from exactrank.gpu.measures import MeasureOnGpu, supports
-from exactrank.learning.objectives import on_gpu
 from exactrank.learning.objectives.score_space import Objective
 from exactrank.measures.base import Measure
 from exactrank.torch.groups import Grouped
@@ -68,7 +68,7 @@ class OnDevice:
 
     def __init__(self, objective: Objective, grouped: Grouped, grades: Tensor) -> None:
         with stream_of(grades):
-            self._answer = on_gpu.on(objective, lists_of(grouped, len(grades)), doubles(grades))
+            self._answer = bound_to(objective, lists_of(grouped, len(grades)), doubles(grades))
         self.calls: Counter[Hashable] = Counter()
         self._replays: dict[Hashable, _Replay | None] = {}  #: None if the memory does not suffice
 
@@ -87,7 +87,7 @@ class OnDevice:
             return from_dlpack(values), from_dlpack(slope)
 
 
-def _replay(answer: on_gpu.Answer, scores: Tensor, weight: Tensor) -> "_Replay | None":
+def _replay(answer: Answer, scores: Tensor, weight: Tensor) -> "_Replay | None":
     """Record the kernels of ``answer`` as a graph; None if the memory does not suffice."""
     try:
         return _Replay(answer, scores, weight)
@@ -99,7 +99,7 @@ class _Replay:
     """Recorded kernels of an answer with the memory that they use: they read and write the same addresses each time."""
 
     @torch.inference_mode(False)  # inference tensors could not be written outside of inference mode
-    def __init__(self, answer: on_gpu.Answer, scores: Tensor, weight: Tensor) -> None:
+    def __init__(self, answer: Answer, scores: Tensor, weight: Tensor) -> None:
         cupy, self._lock = cuda().xp, Lock()
         self._scores = torch.zeros_like(scores, dtype=torch.float64 if scores.dtype == torch.float64 else torch.float32)
         self._weight = torch.zeros_like(weight, dtype=torch.float64)
@@ -136,7 +136,7 @@ def measures_on(measures: list[Measure], grouped: Grouped, grades: Tensor) -> Ca
     """
     with stream_of(grades):
         lists = lists_of(grouped, len(grades))
-        on_gpu_measures = {measure: MeasureOnGpu.of(measure, lists, doubles(grades)) for measure in measures if supports(measure)}
+        on_gpu_measures = {measure: CudaMeasure.of(measure, lists, doubles(grades)) for measure in measures if supports(measure)}
     on_host_measures = []
     if len(on_gpu_measures) < len(measures):
         data = RankingData.from_arrays(None, grades.double().cpu().numpy(), group=grouped.lengths.cpu().numpy())
@@ -146,7 +146,7 @@ def measures_on(measures: list[Measure], grouped: Grouped, grades: Tensor) -> Ca
         with stream_of(scores):
             s = reals(scores)
             firsts = {bound.ties is None: bound.ties for bound in on_gpu_measures.values()}
-            orders, retrieved = {in_order: lists.order(s, first) for in_order, first in firsts.items()}, lists.retrieved(s)
+            orders, retrieved = {in_order: lists.order(s, first) for in_order, first in firsts.items()}, lists.count_retrieved(s)
             rows = {
                 m: from_dlpack(bound.values(s, orders[bound.ties is None], retrieved=retrieved)) for m, bound in on_gpu_measures.items()
             }

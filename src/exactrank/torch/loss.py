@@ -6,7 +6,7 @@ The gradient is minus the slope that `exactrank.losses.slopes` returns: exact, w
 whose weights are all 0 has loss 0 and gradient 0, since other batches of the data may have weights. For `Lambdas` the loss is minus the
 measure itself. Lists have any length, and nothing is padded. Under ``torch.compile`` the loss is one PyTorch operator
 (``exactrank::ranking``), which keeps the model in one graph. Scores on a GPU stay there if the GPU knows the objective
-(`exactrank.learning.objectives.on_gpu`); otherwise they are copied to the processor, and their slopes back.
+(`exactrank.backends.cuda.objectives`); otherwise they are copied to the processor, and their slopes back.
 """
 
 import atexit
@@ -21,9 +21,9 @@ from torch import Tensor
 
 from exactrank import _core
 from exactrank._support.threads import thread_count
+from exactrank.backends.cuda.objectives import is_supported
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError, SettingError
-from exactrank.learning.objectives import on_gpu
 from exactrank.learning.objectives.score_space import Objective, Sampled
 from exactrank.measures.base import Measure
 from exactrank.torch.groups import Grouped, Grouping, TensorCache, checked_groups, data_of, group, number_of_queries
@@ -142,7 +142,7 @@ class Batch:
         y = grades if lists.take is None else grades[lists.take]
         if not len(y):
             return cls(lists, lambda scores, factor, weight: (factor, scores))
-        if grades.is_cuda and on_gpu.knows(objective):
+        if grades.is_cuda and is_supported(objective):
             from exactrank.torch import cuda
 
             on_device = cuda.OnDevice(objective, lists, y)

@@ -10,6 +10,7 @@ ranking is likeliest (Tan, Xia, Guo & Wang 2013, section 2.3).
 
 import math
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,10 +64,14 @@ class LineSearch:
         return self._steps.best(slopes, low, high)
 
     def profile(self, slopes: PerDocument | Matrix, low: float = -math.inf, high: float = math.inf) -> StepFunction:
-        """The whole step function."""
+        """Return the whole step function, at least between ``low`` and ``high``."""
         if self._native is not None:
             self._steps.start(self._scores)
         return self._steps.whole(slopes, low, high)
+
+    def fetch(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return scores or slopes as an array of this process, which they are."""
+        return numbers
 
 
 class StepFunctions:

@@ -27,11 +27,9 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank._support.arrays import PerDocument
 from exactrank._support.threads import thread_count
-from exactrank.data.dataset import Remembered, Score
+from exactrank.data.dataset import Part, Remembered, Score
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.scratch_arrays import FeatureColumns
-from exactrank.gpu.device import Array
-from exactrank.learning.objectives.line_search_on_gpu import OnGpu
 from exactrank.learning.objectives.searched_measure import KEPT, Along, LineState, Point, SearchedMeasure, Slopes
 from exactrank.learning.objectives.step_function import Interval, StepFunction
 from exactrank.learning.objectives.summed_steps import Outline
@@ -50,9 +48,28 @@ SCORES_PER_BLOCK = 1 << 16
 VALUES_PER_ROUND = 1 << 22
 
 
-def columns_of(data: RankingData, *, whole: bool = False) -> FeatureColumns:
-    """The features of ``data`` one after the other: a line search reads one of all documents; a GPU is sent the ``whole``."""
-    return FeatureColumns.of(data.X, whole=whole) if data.by_column is None or whole else data.by_column
+def columns_of(data: RankingData) -> FeatureColumns:
+    """Return the features of ``data`` one after the other: a line search reads one of all documents."""
+    return FeatureColumns.of(data.X) if data.by_column is None else data.by_column
+
+
+class Columns:
+    """The features of documents, and their weighted sums, between which lines are searched."""
+
+    def __init__(self, data: RankingData) -> None:
+        self._data = data
+
+    @cached_property
+    def _columns(self) -> FeatureColumns:
+        return columns_of(self._data)
+
+    def feature(self, number: int) -> Slopes:
+        """Return a feature of all documents."""
+        return np.asarray(self._columns[number])
+
+    def scores(self, weights: Theta, threads: int) -> Slopes:
+        """Return the sum of the features, each times its weight."""
+        return _core.linear_scores(self._data.X, weights, threads)
 
 
 class Features(Protocol):
@@ -89,11 +106,9 @@ class LinearProfile:
         self._reach: Reach | None = None
 
     @classmethod
-    def of(
-        cls, measure: DatasetMeasure, point: Point = "middle", scale: PerFeature | None = None, gpu: OnGpu | None = None
-    ) -> "LinearProfile":
-        """Return the profile of ``measure``, by a ``gpu`` if one is to search."""
-        return cls(SearchedMeasure(measure, gpu), point, scale=scale)
+    def of(cls, measure: DatasetMeasure, point: Point = "middle", scale: PerFeature | None = None) -> "LinearProfile":
+        """Return the profile of ``measure``."""
+        return cls(SearchedMeasure(measure), point, scale=scale)
 
     def foresee(self, directions: Sequence[Direction], reach: Reach) -> None:
         """Searches will be along ``directions``, in turn, as far as ``reach`` says from where they are."""
@@ -196,7 +211,7 @@ class SearchPath:
         scale: PerFeature | None = None,  #: what features are divided by
     ) -> None:
         self.start, self.moves, self.features, self.scale = start, moves, features, scale
-        self._scores: PerDocument | Array | None = None
+        self._scores: PerDocument | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Scores stay where they are."""
@@ -232,25 +247,18 @@ class SearchPath:
 
     def slopes(self, state: LineState, direction: Direction, threads: int) -> Slopes:
         """How fast each score changes along ``direction``."""
-        data = self._featured(state)
+        columns = self._columns(state.part)
         if isinstance(direction, int):
-            column = np.asarray(self._columns(state, data)[direction])
-            there = column if state.gpu is None else state.gpu.feature(column)
+            feature = columns.feature(direction)
             unit = 1.0 if self.scale is None else float(self.scale[direction])
-            return there if unit == 1.0 else there.astype(np.float64) / unit
-        weights = np.ascontiguousarray(direction if self.scale is None else direction / self.scale)
-        if state.gpu is not None:
-            return state.gpu.scores(self._columns(state, data), weights)
-        return _core.linear_scores(data.X, weights, threads)
+            return feature if unit == 1.0 else feature.astype(np.float64) / unit
+        return columns.scores(np.ascontiguousarray(direction if self.scale is None else direction / self.scale), threads)
 
-    def _featured(self, state: LineState) -> RankingData:
-        features = self.features
-        return state.part.data if features is None else state.part.lately("features", features.key, KEPT, lambda: features(state.part.data))
-
-    def _columns(self, state: LineState, data: RankingData) -> FeatureColumns:
-        if self.features is None:
-            return state.part.once("columns", partial(columns_of, data, whole=state.gpu is not None))
-        return state.part.lately("columns", self.features.key, KEPT, partial(columns_of, data))
+    def _columns(self, part: Part) -> Columns:
+        features, kernel = self.features, part.kernel(Columns)
+        if features is None:
+            return part.once("columns", lambda: kernel(part.data))
+        return part.lately("columns", features.key, KEPT, lambda: kernel(features(part.data)))
 
     def _passes(self, other: "SearchPath") -> bool:
         """Does ``other`` lie on it?"""
@@ -260,7 +268,7 @@ class SearchPath:
         return all(one is two or (np.array_equal(one[0], two[0]) and one[1] == two[1]) for one, two in pairs)
 
 
-def _added(scores: PerDocument | Array, alpha: float, slopes: Slopes) -> PerDocument | Array:
+def _added(scores: PerDocument, alpha: float, slopes: Slopes) -> PerDocument:
     """Return ``scores + alpha * slopes``."""
     moved = slopes.astype(np.float64)
     moved *= alpha

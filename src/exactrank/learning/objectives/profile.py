@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, cast
+from typing import TypeAlias, cast
 from uuid import uuid4
 
 import numpy as np
@@ -21,17 +21,15 @@ from exactrank._support.arrays import PerDocument, PerQuery
 from exactrank.data.backend import Backend
 from exactrank.data.dataset import Dataset
 from exactrank.data.ranking_data import RankingData, check_data
-from exactrank.data.sharded import check_one_file, check_scorers, dataset_of
+from exactrank.data.sharded import check_scorers, dataset_of
 from exactrank.data.shards import Shards
 from exactrank.errors import DataError
-from exactrank.learning.objectives.line_search_on_gpu import check_finite, gpu_of
 from exactrank.learning.objectives.searched_measure import LineState, Point, SearchedMeasure
 from exactrank.learning.objectives.step_function import Interval, StepFunction
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Predicts, checked_scores
 from exactrank.measures.parse import parse_measure
 
-TINY = 1e-300
 #: One number per document: the numbers, or a model, the name of a feature, or a function of the data that gives them.
 PerRow: TypeAlias = npt.ArrayLike | Predicts | str | Callable[[RankingData], npt.ArrayLike]
 
@@ -47,18 +45,17 @@ def profile(
     weight: npt.ArrayLike | None = None,
     preset: str | None = None,
     threads: int | None = None,
-    device: Literal["cuda"] | None = None,
     backend: Backend | None = None,
 ) -> StepFunction:
     """The measure's mean at ``scores + alpha * direction`` for every alpha from ``low`` to ``high``, (1).
 
     ``scores`` and ``direction`` are one number per row, or what gives them: a model, the name of a feature, or a function of the data.
-    Data in several files (`er.read_shards`) takes only these, each part for its own rows; ``backend`` says who does it.
+    Data in several files (`er.read_shards`) takes only these, each part for its own rows. ``backend`` says who computes it: by default this
+    process, for data in several files also a cluster (`er.DaskBackend`), for data in one file also a GPU (`er.CudaBackend`).
 
     It equals [`er.evaluate`][exactrank.evaluate] at every point, even where documents tie. Crossings are accurate to 13
     significant decimals; ``ties='docid'`` compares scores in double precision here. ``weight``, one per query, replaces
-    ``data.query_weight``, e.g. with the counts of a bootstrap sample. With ``device="cuda"`` it is computed on
-    the GPU, for nDCG, DCG, P, R and RBP of finite scores.
+    ``data.query_weight``, e.g. with the counts of a bootstrap sample.
 
     >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=["a", "a", "b", "b"])
     >>> f = profile(data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], "nDCG@1")
@@ -69,11 +66,8 @@ def profile(
     parsed = parse_measure(measure, preset)
     if not low < high:
         raise DataError(f"a ray needs low < high, got {low} and {high}")
-    ends = min(low, 0.0), max(high, 0.0)
-    if device is not None:  # a little more, for crossings that are at the ends up to rounding
-        ends = low - 1e-12 * abs(low) - TINY, high + 1e-12 * abs(high) + TINY
-    with line_through(data, backend, parsed, scores, direction, weight, threads, device) as line:
-        return line.search.profile(line.ray, None, *ends).part(low, high)
+    with line_through(data, backend, parsed, scores, direction, weight, threads) as line:
+        return line.search.profile(line.ray, None, min(low, 0.0), max(high, 0.0)).part(low, high)
 
 
 @dataclass(frozen=True)
@@ -97,14 +91,12 @@ def line_search(
     weight: npt.ArrayLike | None = None,
     preset: str | None = None,
     threads: int | None = None,
-    device: Literal["cuda"] | None = None,
     backend: Backend | None = None,
 ) -> Step:
     """The step along ``direction``, between ``low`` and ``high``, after which the measure is largest.
 
     Scores and direction are given, and ``backend`` is used, as in [`er.profile`][exactrank.profile]. For the weight of one more tree in an
-    ensemble, the direction is the tree's output for each document. With ``device="cuda"`` the search runs on the GPU, for nDCG, DCG, P, R
-    and RBP of finite scores.
+    ensemble, the direction is the tree's output for each document.
 
     >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=["a", "a", "b", "b"])
     >>> line_search(data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], "nDCG@1", low=0.1, high=1.5)
@@ -112,8 +104,8 @@ def line_search(
     """
     check_data(data, Shards)
     parsed = parse_measure(measure, preset)
-    with line_through(data, backend, parsed, scores, direction, weight, threads, device) as line:
-        if device is not None or low <= 0 <= high:
+    with line_through(data, backend, parsed, scores, direction, weight, threads) as line:
+        if low <= 0 <= high:
             (interval,) = line.search.best(line.ray, [(None, low, high)])
         else:
             interval = line.search.profile(line.ray, None, min(low, 0.0), max(high, 0.0)).best(low, high)
@@ -167,17 +159,14 @@ def line_through(
     direction: PerRow,
     weight: npt.ArrayLike | None,
     threads: int | None,
-    device: Literal["cuda"] | None = None,
 ) -> Iterator[_Line]:
     """The line of scores that each part of ``data`` makes for its own documents; parts in files are forgotten afterwards."""
     check_scorers(data, scores=scores, direction=direction)
-    if device is not None:
-        check_one_file(data, f"device={device!r}")
     dataset, token = dataset_of(data, backend), uuid4().hex
     weigh = None if weight is None else GivenWeights(query_weights(dataset, weight), token)
     over = measure.over(dataset, weigh, threads)
     try:
-        yield _Line(SearchedMeasure(over, None if device is None else gpu_of(device)), _Ray(scores, direction, token))
+        yield _Line(SearchedMeasure(over), _Ray(scores, direction, token))
     finally:
         dataset.forget()
 
@@ -206,8 +195,6 @@ class _Ray:
         """Bring ``state`` to the scores."""
         if state.position is None:
             scores, slopes = ray_of(state.part.data, self.scores, self.direction)
-            if state.gpu is not None:
-                check_finite(scores)
             state.stand(slopes, scores, threads)
 
     def slopes(self, state: LineState, direction: None, threads: int) -> PerDocument:

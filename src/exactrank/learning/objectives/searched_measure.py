@@ -18,10 +18,8 @@ from exactrank import _core
 from exactrank._support.arrays import PerDocument
 from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Part, Weigh
-from exactrank.gpu.device import Array, on_host
 from exactrank.learning.objectives.ideal_likelihood import Curves, IdealLikelihood, likeliest, summed
 from exactrank.learning.objectives.line_search import ALL_EVENTS, LineSearch, check_pairs
-from exactrank.learning.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
 from exactrank.learning.objectives.step_function import Interval, StepFunction
 from exactrank.learning.objectives.summed_steps import Close, Jumps, Outline, Scale, Sought, Wanted, best_intervals, whole_function
 from exactrank.learning.objectives.within_query import spread_by_block
@@ -30,7 +28,7 @@ from exactrank.measures.bound import Adjust, BoundMeasure, DatasetMeasure, bound
 
 Along = tuple[Any, float, float]  #: a direction, as a course takes it, and how far to look along it: low <= 0 and high >= 0
 Facts = tuple[npt.NDArray[np.uint8], float]  #: which queries count, and what none exceeds
-Slopes = npt.NDArray[Any] | Array  #: how fast each score changes
+Slopes = npt.NDArray[Any]  #: how fast each score changes
 #: Which point of an interval to take: its middle, or where `IdealLikelihood` is largest.
 Point: TypeAlias = Literal["middle", "likelihood"]
 #: How many searches a part keeps: two of a bag, one per constraint.
@@ -56,44 +54,52 @@ class Course(Protocol[DirectionT_contra]):
 class LineState:
     """A measure on the queries of a part, at the scores where a search stands."""
 
-    def __init__(self, part: Part, bound: BoundMeasure, gpu: OnGpu | None) -> None:
-        self.part, self.bound, self.gpu = part, bound, gpu
+    def __init__(self, part: Part, bound: BoundMeasure) -> None:
+        self.part, self.bound = part, bound
         self.position: object = None  #: as the course has it
-        self.scores: PerDocument | Array = np.zeros(0)
+        self.scores: PerDocument = np.zeros(0)
 
     @cached_property
     def likelihood(self) -> IdealLikelihood:
         """Of the ideal ranking."""
         return IdealLikelihood(self.bound)
 
-    def stand(self, position: object, scores: PerDocument | Array, threads: int) -> None:
+    def stand(self, position: object, scores: PerDocument, threads: int) -> None:
         """Take these scores for alpha = 0."""
         self.position, self.scores = position, scores
+
+    def fetch(self, numbers: npt.NDArray[Any]) -> PerDocument:
+        """Return scores or slopes as numbers in double precision of this process."""
+        return np.ascontiguousarray(numbers, np.float64)
 
 
 class WholeState(LineState):
     """The state of a part that is all there is."""
 
-    def __init__(self, part: Part, bound: BoundMeasure, gpu: OnGpu | None) -> None:
-        super().__init__(part, bound, gpu)
-        self.search: LineSearch | LineSearchOnGpu = LineSearch(bound) if gpu is None else LineSearchOnGpu(bound, gpu)
+    def __init__(self, part: Part, bound: BoundMeasure) -> None:
+        super().__init__(part, bound)
+        self.search = part.kernel(LineSearch)(bound)
         self.value = math.nan
 
-    def stand(self, position: object, scores: PerDocument | Array, threads: int) -> None:
+    def stand(self, position: object, scores: PerDocument, threads: int) -> None:
         """Take these scores for alpha = 0."""
         super().stand(position, scores, threads)
         self.value = self.search.start(scores)
+
+    def fetch(self, numbers: npt.NDArray[Any]) -> PerDocument:
+        """Return scores or slopes as numbers in double precision of this process."""
+        return super().fetch(self.search.fetch(numbers))
 
 
 class ShareState(LineState):
     """The state of one of several parts, which knows its share of the sum."""
 
     def __init__(self, part: Part, bound: BoundMeasure, native: _core.LineSearch | _core.StepSearch) -> None:
-        super().__init__(part, bound, None)
+        super().__init__(part, bound)
         self.native, self.value = native, 0
         self._outlines: dict[object, _core.Outline] = {}
 
-    def stand(self, position: object, scores: PerDocument | Array, threads: int) -> None:
+    def stand(self, position: object, scores: PerDocument, threads: int) -> None:
         """Take these scores for alpha = 0."""
         super().stand(position, scores, threads)
         self._outlines, self.value = {}, self.native.rank_part(scores, threads)
@@ -122,7 +128,6 @@ class Search:
     adjust: Adjust | None
     weigh: Weigh | None
     threads: int
-    gpu: OnGpu | None = None
     every: bool = False
     scale: Scale | None = None  #: of all parts together; None for a part that is all there is
     course: Course[Any] | None = None
@@ -151,7 +156,7 @@ class Search:
     def alone(self, part: Part) -> WholeState:
         """Return the state of a part that is all there is, where the search stands."""
         key = self.name, self.adjust, self.weigh, self._course.key
-        state = part.lately("search", key, KEPT, lambda: WholeState(part, self.bound(part), self.gpu))
+        state = part.lately("search", key, KEPT, lambda: WholeState(part, self.bound(part)))
         self._course.go(state, self.threads)
         return state
 
@@ -284,8 +289,9 @@ class SpreadSums:
     def ask(self, part: Part) -> tuple[list[float], list[float]]:
         """Answer for ``part``."""
         state, means = self.search.state(part), (None, None) if self.means is None else self.means
-        slopes, indptr = self.search.slopes(state, self.direction), state.bound.data.indptr
-        return spread_by_block(on_host(state.scores), indptr, means[0]), spread_by_block(np.asarray(on_host(slopes)), indptr, means[1])
+        scores, slopes = state.fetch(state.scores), state.fetch(self.search.slopes(state, self.direction))
+        indptr = state.bound.data.indptr
+        return spread_by_block(scores, indptr, means[0]), spread_by_block(slopes, indptr, means[1])
 
     def combine(self, answers: Sequence[tuple[list[float], list[float]]]) -> tuple[float, float]:
         """Return the result for the dataset."""
@@ -304,8 +310,8 @@ class LikelihoodCurves:
     def ask(self, part: Part) -> Curves:
         """Answer for ``part``."""
         state = self.search.state(part)
-        slopes: npt.NDArray[np.float64] = np.ascontiguousarray(on_host(self.search.slopes(state, self.direction)), np.float64)
-        return state.likelihood.curves(on_host(state.scores), slopes, self.alpha)
+        slopes = state.fetch(self.search.slopes(state, self.direction))
+        return state.likelihood.curves(state.fetch(state.scores), slopes, self.alpha)
 
     def combine(self, answers: Sequence[Curves]) -> tuple[float, float]:
         """Return the result for the dataset."""
@@ -315,15 +321,15 @@ class LikelihoodCurves:
 class SearchedMeasure:
     """A measure over a dataset, which is asked about along lines."""
 
-    def __init__(self, measure: DatasetMeasure, gpu: OnGpu | None = None) -> None:
+    def __init__(self, measure: DatasetMeasure) -> None:
         self.measure, self.data, self._parts = measure, measure.data, measure.parts.remembering()
-        self._search = Search(measure.measure, repr(measure.measure), measure.adjust, measure.weigh, thread_count(measure.threads), gpu)
+        self._search = Search(measure.measure, repr(measure.measure), measure.adjust, measure.weigh, thread_count(measure.threads))
         self._facts: dict[bool, list[Facts]] = {}
         self._scales: dict[bool, Scale | None] = {}
 
     def reweigh(self, weigh: Weigh | None) -> "SearchedMeasure":
         """Return the same measure of queries with other weights; which of them count, and what none exceeds, is known."""
-        other = SearchedMeasure(replace(self.measure, weigh=weigh), self._search.gpu)
+        other = SearchedMeasure(replace(self.measure, weigh=weigh))
         other._facts = self._facts
         return other
 

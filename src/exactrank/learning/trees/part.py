@@ -6,7 +6,7 @@ answers, a part that is behind by rounds catches up, and a part that has lost it
 so far.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -71,8 +71,6 @@ class Plan:
     weights: PerQuery  #: of all queries
     documents: int  #: of all parts
     threads: int
-    #: Makes the state of a part from the trees so far; by default on the processor.
-    place: "Callable[[Part, Plan, TreeTable | None], ForestPart] | None" = None
 
     def measures_on(self, data: RankingData) -> tuple[BoundMeasure, BoundMeasure]:
         """Return the measure on ``data``, as it is reported and as it selects."""
@@ -352,8 +350,7 @@ class TreeQuestion:
         if self.history is None:
             return None
         states.clear()  # one forest at a time: each has the documents in bins
-        plan = self.history.plan
-        states[self.forest] = (plan.place or ForestPart)(part, plan, self.history.trees)
+        states[self.forest] = part.kernel(ForestPart)(part, self.history.plan, self.history.trees)
         return states[self.forest]
 
     def settle(self, part: Part) -> ForestPart:

@@ -1,6 +1,6 @@
-"""Measures on the GPU: what a document is worth, the discounts of ranks, and the value of each query.
+"""Measures on the GPU: the usefulness of documents, the discounts of ranks, and the value of each query.
 
-The families are those of `exactrank.measures.families`; `supports` tells what has to be asked on the processor instead.
+The families are those of `exactrank.measures.families`; the processor evaluates measures that the GPU does not support.
 """
 
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from exactrank.backends.cuda.device import Array, Device, on_host
+from exactrank.backends.cuda.lists import Lists
 from exactrank.errors import DataError
-from exactrank.gpu.device import Array, Device, on_host
-from exactrank.gpu.lists import Lists
 from exactrank.measures.base import Measure
 from exactrank.measures.binary import AP, Binary
 from exactrank.measures.families import Cascade, Discounted, Positional
@@ -20,28 +20,28 @@ from exactrank.measures.pairwise import Bpref, PairwiseCorrect
 
 
 def supports(measure: Measure) -> bool:
-    """Can it be evaluated on the GPU? Documents have no ids there, and other people's measures have a usefulness of their own."""
+    """Return whether ``measure`` can be evaluated on the GPU, which knows no ids of documents and no measures of other packages."""
     return type(measure).__module__.startswith("exactrank.") and measure.ties != "docid"
 
 
 def has_exchanges(measure: Measure) -> bool:
-    """Does the GPU also know what exchanges of documents change?"""
+    """Return whether the GPU also computes what exchanges of documents change."""
     return supports(measure) and measure.ties != "expected" and isinstance(measure, AP | Cascade | Positional)
 
 
 @dataclass(frozen=True, eq=False)
-class MeasureOnGpu:
-    """A measure on the grades of some lists, to be asked of scores."""
+class CudaMeasure:
+    """A measure on the grades of some lists, a function of scores."""
 
     measure: Measure
     lists: Lists
-    useful: Array  #: one number per document: what it is worth, for positional measures as a share of the normalizer
+    useful: Array  #: the usefulness of each document, for positional measures as a share of the normalizer
     discount: Array | None  #: of the ranks that count; for MeanNDCG those of each query
-    empty: Array | None  #: which queries have nothing useful; None where that needs no looking at
+    empty: Array | None  #: which queries have nothing useful; None if that does not matter
     ties: Array | None  #: as `Lists.order` takes them
 
     @classmethod
-    def of(cls, measure: Measure, lists: Lists, grades: Array, pessimistic: bool = False) -> "MeasureOnGpu":
+    def of(cls, measure: Measure, lists: Lists, grades: Array, pessimistic: bool = False) -> "CudaMeasure":
         """``measure`` on ``grades``, doubles on the device; with ``pessimistic`` ties whatever the measure says."""
         xp = lists.device.xp
         useful = usefulness(measure, lists, grades)
@@ -62,27 +62,27 @@ class MeasureOnGpu:
 
     @property
     def cutoff(self) -> np.int32:
-        """Of the measure."""
+        """The cutoff of the measure."""
         return np.int32(self.measure.cutoff)
 
     def values(self, scores: Array, order: Array | None = None, placed: Array | None = None, retrieved: Array | None = None) -> Array:
-        """The value of each query, NaN where it is skipped.
+        """Return the value of each query, NaN if it is skipped.
 
-        ``placed`` is filled with what exchanges change, where given; to train on, a query that is skipped is worth 0.
-        ``retrieved`` comes from `Lists.retrieved`, where a score of -inf says that a document was not.
+        What exchanges change is written to ``placed`` if it is not None; to train on, a query that is skipped is worth 0. ``retrieved``
+        comes from `Lists.count_retrieved`: documents with a score of -inf do not count.
         """
         lists, xp, measure = self.lists, self.lists.device.xp, self.measure
         order = lists.order(scores, self.ties) if order is None else order
         if measure.ties == "expected" or isinstance(measure, Bpref | PairwiseCorrect):
-            values = self._expected(scores, order, lists.retrieved(scores) if retrieved is None else retrieved)
+            values = self._mean_values(scores, order, lists.count_retrieved(scores) if retrieved is None else retrieved)
         else:
-            values = self._ranked(scores, order, placed, retrieved)
+            values = self._values_in_order(scores, order, placed, retrieved)
         if self.empty is None or measure.empty == 0 or (placed is not None and measure.empty == "skip"):
             return values  # nothing useful adds up to nothing
         return xp.where(self.empty, measure.empty_value, values)
 
-    def _ranked(self, scores: Array, order: Array, placed: Array | None, retrieved: Array | None) -> Array:
-        """The values of documents in that order."""
+    def _values_in_order(self, scores: Array, order: Array, placed: Array | None, retrieved: Array | None) -> Array:
+        """Return the values of documents in that order."""
         lists, real, values = self.lists, scores.dtype, self.lists.device.xp.empty(self.lists.queries)
         rest = retrieved, order, lists.indptr, np.int32(lists.queries), values
         if isinstance(self.measure, AP):
@@ -90,14 +90,14 @@ class MeasureOnGpu:
         elif isinstance(self.measure, Cascade):
             lists.by_query("cascade", scores, self.useful, self.discount, self.cutoff, *rest, placed, real=real)
         else:
-            lists.by_query("discounted_sums", self.useful, self.discount, self._of_query, self.cutoff, *rest, real=real)
+            lists.by_query("discounted_sums", self.useful, self.discount, self._by_query, self.cutoff, *rest, real=real)
             if placed is not None:
-                where = self._of_query, self.cutoff, order, lists.indptr, np.int32(lists.queries), np.int64(lists.documents)
+                where = self._by_query, self.cutoff, order, lists.indptr, np.int32(lists.queries), np.int64(lists.documents)
                 lists.by_document("place", real, scores, self.useful, self.discount, *where, placed)
         return values
 
-    def _expected(self, scores: Array, order: Array, retrieved: Array) -> Array:
-        """The mean over all orders of tied documents, where the measure asks for that; measures of pairs also without ties."""
+    def _mean_values(self, scores: Array, order: Array, retrieved: Array) -> Array:
+        """Return the mean over all orders of tied documents, where the measure asks for that; measures of pairs also without ties."""
         lists, xp, real = self.lists, self.lists.device.xp, scores.dtype
         values = xp.empty(lists.queries)
         rest = scores if self.measure.ties == "expected" else None, retrieved, order, lists.indptr, np.int32(lists.queries)
@@ -113,22 +113,22 @@ class MeasureOnGpu:
             room = xp.empty(lists.documents + lists.queries)
             lists.by_query("expected_cascade", self.useful, self.discount, self.cutoff, *rest, values, room, real=real)
         else:
-            lists.by_query("expected_sums", self.useful, self.discount, self._of_query, self.cutoff, *rest, values, real=real)
+            lists.by_query("expected_sums", self.useful, self.discount, self._by_query, self.cutoff, *rest, values, real=real)
         return values
 
     @property
     def _limit(self) -> np.int32:
-        """Does average precision divide by the cutoff at most?"""
+        """1 if average precision divides by the cutoff at most, otherwise 0."""
         return np.int32(isinstance(self.measure, AP) and self.measure.norm == "cutoff")
 
     @property
-    def _of_query(self) -> np.int32:
-        """Has each query discounts of its own?"""
+    def _by_query(self) -> np.int32:
+        """1 if each query has its own discounts, otherwise 0."""
         return np.int32(isinstance(self.measure, MeanNDCG))
 
 
 def usefulness(measure: Measure, lists: Lists, grades: Array) -> Array:
-    """What documents of those grades are worth, for nDCG as a share of what the best grade of the query is."""
+    """Return the usefulness of documents with these grades, for nDCG as a share of that of the query's best grade."""
     xp = lists.device.xp
     if isinstance(measure, Bpref):  # less where a document is not judged
         return xp.where(grades >= measure.rel, 1.0, xp.where(grades >= 0, 0.0, -1.0))
@@ -155,7 +155,7 @@ def usefulness(measure: Measure, lists: Lists, grades: Array) -> Array:
 
 
 def discounts(device: Device, measure: Discounted, ranks: int) -> Array:
-    """The discounts of that many ranks on the device."""
+    """Return the discounts of that number of ranks on the device."""
     return _discounts(device, measure, 1 << max(0, ranks - 1).bit_length())
 
 
@@ -165,7 +165,7 @@ def _discounts(device: Device, measure: Discounted, ranks: int) -> Array:
 
 
 def _normalizer(measure: Positional, lists: Lists, useful: Array, discount: Array) -> Array:
-    """What the sum over ranks is divided by, one number per query; infinite where a list is too short to count."""
+    """Return the divisor of the sum over ranks, one number per query; infinity if a list is too short to count."""
     xp, sizes = lists.device.xp, lists.sizes
     total: Any = xp.ones(lists.queries)
     if measure.normalizer == "length":
@@ -179,7 +179,7 @@ def _normalizer(measure: Positional, lists: Lists, useful: Array, discount: Arra
 
 
 def _mean_discounts(lists: Lists, measure: Positional, useful: Array, discount: Array) -> Array:
-    """Those of each query by position, for the mean over all cutoffs of the share of the ideal."""
+    """Return the discounts of each query by position, for the mean over all cutoffs of the share of the ideal."""
     mean, rest = lists.device.xp.empty(lists.documents), (lists.order(useful), lists.indptr, np.int32(lists.queries))
     lists.by_query("mean_discounts", useful, discount, np.int32(measure.cutoff), *rest, mean)
     return mean

@@ -7,29 +7,18 @@ import pytest
 
 import exactrank as er
 from exactrank import _core
+from exactrank.backends.cuda.forces import forces_on, is_exact
+from exactrank.backends.cuda.lists import Lists
+from exactrank.backends.cuda.node_rows import CudaBins, CudaNodeRows
 from exactrank.data.dataset import Part
 from exactrank.errors import IncompatibleError
-from exactrank.gpu.forest import BinsOnGpu, RowsOnGpu
-from exactrank.gpu.lists import Lists
-from exactrank.learning.objectives.forces_on_gpu import forces_on, knows
 from exactrank.learning.objectives.losses import SquaredError
 from exactrank.learning.trees.bins import Layout
 from exactrank.learning.trees.part import leaf_numbers
-from tests.backends.emulated_gpu import COMPILER
-from tests.backends.test_gpu import gpus, host
+from tests.backends.cuda.emulated_gpu import COMPILER
+from tests.backends.cuda.test_cuda import BACKENDS, host
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to run the GPU's kernels with")
-
-
-@pytest.fixture(params=gpus())
-def gpu(request):
-    return request.param()
-
-
-@pytest.fixture
-def on_cuda(gpu, monkeypatch):
-    """``device="cuda"`` means this GPU."""
-    monkeypatch.setattr("exactrank.learning.trees.on_gpu.cuda", lambda: gpu)
 
 
 def random_data(seed: int, queries: int = 40, weights: bool = False, fine: bool = False) -> er.RankingData:
@@ -71,7 +60,7 @@ def test_histograms_and_leaves_are_those_of_the_processor(gpu, bins, sampled):
     chosen = rng.integers(0, 2, data.n_documents).astype(np.uint8) if sampled else None
     allowed = (rng.random(20) < 0.7).astype(np.uint8)
     allowed[[9, 18]] = 1
-    ours, theirs = RowsOnGpu(BinsOnGpu.of(layout.native, binned, gpu)), _core.NodeRows(binned)
+    ours, theirs = CudaNodeRows(CudaBins.of(layout.native, binned, gpu)), _core.NodeRows(binned)
     there = [None if numbers is None else gpu.xp.asarray(numbers) for numbers in (chosen, slope, curvature)]
     ours.begin(*there, 2.0**11, 2.0**11)
     theirs.begin(chosen, slope, curvature, 2.0**11, 2.0**11, 1)
@@ -131,7 +120,7 @@ def test_forces_are_those_of_the_processor_to_the_bit(gpu, objective, weights):
         rng = np.random.default_rng(seed)
         scores = np.round(rng.normal(size=data.n_documents) * scale, 1)
         seen = np.where(rng.random(data.n_queries) < 0.7, data.weights, 0.0)
-        assert knows(objective, data)
+        assert is_exact(objective, data)
         bound = objective.on(data)
         _, slope, curvature = _core.answers(bound, scores, data.indptr, seen, True, True, 1, with_value=False)
         if data.sample_weight is not None:
@@ -161,7 +150,7 @@ def test_rankers_grow_the_trees_of_the_processor(on_cuda, number, more, weights)
     data, valid = (random_data(seed, weights=weights, fine=True, queries=60) for seed in (4, 5))
     names = data.feature_names
     settings = {"trees": 6, "min_documents": 3, "categorical": [names[18], names[19]], "threads": 1, "bags": 0} | more
-    ours, theirs = (RANKERS[number](device=device, **settings).fit(data, valid=valid) for device in ("cuda", None))
+    ours, theirs = (RANKERS[number](backend=backend, **settings).fit(data, valid=valid) for backend in BACKENDS)
     assert np.array_equal(ours.predict(data.X), theirs.predict(data.X))
     assert same_trees(ours, theirs)
 
@@ -176,13 +165,13 @@ def test_trees_go_on_growing_there(on_cuda):
     data = random_data(6, fine=True)
     settings = {"trees": 3, "min_documents": 3, "threads": 1, "bags": 0}
     first = er.LambdaMART("nDCG@10", **settings).fit(data)
-    ours, theirs = (er.LambdaMART("nDCG@10", **settings, device=d).fit(data, start=first.model_) for d in ("cuda", None))
+    ours, theirs = (er.LambdaMART("nDCG@10", **settings, backend=backend).fit(data, start=first.model_) for backend in BACKENDS)
     assert same_trees(ours, theirs)
 
 
-def test_data_in_several_files_has_no_device(tmp_path):
+def test_data_in_several_files_is_refused(tmp_path):
     data = random_data(7)
     for part in range(2):
         er.write(data.take_queries(np.arange(part, data.n_queries, 2)), tmp_path / f"{part}.xr")
-    with pytest.raises(IncompatibleError, match="has no device"):
-        er.MART("nDCG@10", device="cuda").fit(er.read_shards(str(tmp_path / "*.xr")))
+    with pytest.raises(IncompatibleError, match=r"CudaBackend\(\) computes on data in one file"):
+        er.MART("nDCG@10", backend=er.CudaBackend()).fit(er.read_shards(str(tmp_path / "*.xr")))

@@ -10,12 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank.gpu.device import Array, Device, on_host
+from exactrank.backends.cuda.device import REAL, Array, Device, on_host
+from exactrank.learning.trees.growth import Allowed, PerLeaf
+from exactrank.learning.trees.part import Round
 
-Asked = list[tuple[int, int, int, int, int, bool, list[int], list[int]]]  #: nodes to split, and whose histograms are wanted
-Integers = npt.NDArray[np.int32]
-
-REAL = np.dtype(np.float64)
 PER_TILE = 16
 #: As in `forest.cu`.
 CUT, RUN, ROWS_PER_THREAD = 11, 5, 8
@@ -31,7 +29,7 @@ CELL_BYTES = 2 * 3 * 4 * PER_TILE  #: of a block's sums per bin: slopes, curvatu
 
 
 @dataclass(frozen=True, eq=False)
-class BinsOnGpu:
+class CudaBins:
     """Documents in bins on a device, as the processor has them (`src/native/trees/bins.hpp`)."""
 
     device: Device
@@ -43,7 +41,7 @@ class BinsOnGpu:
     cells: int
 
     @classmethod
-    def of(cls, layout: _core.BinLayout, binned: _core.BinnedRows, device: Device) -> "BinsOnGpu":
+    def of(cls, layout: _core.BinLayout, binned: _core.BinnedRows, device: Device) -> "CudaBins":
         """Send documents in bins to ``device``."""
         xp = device.xp
         tiles, columns = xp.asarray(binned.tiles), xp.asarray(binned.columns)
@@ -62,25 +60,25 @@ class FeatureChoice:
     column_count: int
 
     @classmethod
-    def of(cls, bins: BinsOnGpu, allowed: npt.NDArray[np.uint8]) -> "FeatureChoice":
+    def of(cls, bins: CudaBins, allowed: Allowed) -> "FeatureChoice":
         """Return those of the features that are ``allowed``."""
         count, tile, slot, cell = bins.places.T
-        wanted, xp = (count > 1) & (allowed > 0), bins.device.xp
-        in_tile, in_column = np.flatnonzero(wanted & (tile >= 0)), np.flatnonzero(wanted & (tile < 0))
+        is_used, xp = (count > 1) & (allowed > 0), bins.device.xp
+        in_tile, in_column = np.flatnonzero(is_used & (tile >= 0)), np.flatnonzero(is_used & (tile < 0))
         tiles, index = np.unique(tile[in_tile], return_inverse=True)
         places = np.full((len(tiles), PER_TILE, 2), -1, np.int32)
         places[index, slot[in_tile]] = np.stack([cell, count], axis=1)[in_tile]
-        most = int(count[tile >= 0].max(initial=1))  # rows have bins of features that are not wanted, too
+        largest = int(count[tile >= 0].max(initial=1))  # rows have bins of features that are not used, too
         columns = np.stack([slot, cell], axis=1)[in_column].astype(np.int32)
-        sent = (xp.asarray(numbers) for numbers in (tiles.astype(np.int32), places, columns))
-        on_tiles, tile_places, on_columns = sent
-        return cls(on_tiles, tile_places, len(tiles), -(-most // 8) * 8, on_columns, len(columns))
+        arrays = (xp.asarray(numbers) for numbers in (tiles.astype(np.int32), places, columns))
+        device_tiles, tile_places, device_columns = arrays
+        return cls(device_tiles, tile_places, len(tiles), -(-largest // 8) * 8, device_columns, len(columns))
 
 
-class RowsOnGpu:
+class CudaNodeRows:
     """`_core.NodeRows` on a device: the documents of a tree that grows in its nodes."""
 
-    def __init__(self, bins: BinsOnGpu) -> None:
+    def __init__(self, bins: CudaBins) -> None:
         self.bins, self.device = bins, bins.device
         xp, rows = bins.device.xp, bins.rows
         self._rows = tuple(xp.empty(rows, np.int32) for _ in range(2))
@@ -93,29 +91,29 @@ class RowsOnGpu:
     def _buffers(self) -> tuple[Array, ...]:
         return *self._rows, *self._forces
 
-    def begin(self, chosen: Array | None, slope: Array, curvature: Array, per_slope: float, per_curvature: float) -> None:
-        """Put all documents whose ``chosen`` is not 0 into node 0, or all where that is None, with forces rounded to units."""
+    def begin(self, mask: Array | None, slope: Array, curvature: Array, per_slope: float, per_curvature: float) -> None:
+        """Put all documents whose ``mask`` is not 0 into node 0, or all where that is None, with forces rounded to units."""
         rows = np.int64(self.bins.rows)
         self.device.launch("begin_root", 1, REAL, self._runs, rows)
         units = np.float64(per_slope), np.float64(per_curvature)
         blocks = min(4 * SPLIT_PIECES, -(-self.bins.rows // (SPLITTING * ROWS_PER_THREAD)))
-        arrays = chosen, slope, curvature, *units, rows, self._rows[0], self._forces[0], self._runs
+        arrays = mask, slope, curvature, *units, rows, self._rows[0], self._forces[0], self._runs
         self.device.launch_blocks("begin_tree", blocks, SPLITTING, _division_bytes(), REAL, *arrays)
         self.device.launch("end_root", 1, REAL, self._runs)
 
-    def answer(self, asked: Asked, allowed: npt.NDArray[np.uint8], documents: int) -> npt.NDArray[np.uint64]:
-        """Split rows as asked; return the histograms that are wanted, each as two planes of cells, until the next call."""
-        wanted = [node for expansion in asked for node in expansion[-1]]
-        cuts = [expansion[:7] for expansion in asked if expansion[0] >= 0]
+    def answer(self, splits: Round, allowed: Allowed, documents: int) -> npt.NDArray[np.uint64]:
+        """Split rows as ``splits`` say; return the histograms of their nodes, each as two planes of cells, until the next call."""
+        nodes = [node for split in splits for node in split[-1]]
+        cuts = [split[:7] for split in splits if split[0] >= 0]
         self._make_room(max((cut[2] for cut in cuts), default=0) + 1)
         self._split(cuts)
-        words = 2 * self.bins.cells * len(wanted)
+        words = 2 * self.bins.cells * len(nodes)
         if not words:
             return np.empty(0, np.uint64)
         histograms = self.device.xp.zeros(words, np.uint64)
-        self._add_up(wanted, self._chosen_features(allowed), documents.bit_length(), histograms)
+        self._add_up(nodes, self._feature_choice(allowed), documents.bit_length(), histograms)
         if len(self._histograms) < words:
-            self._histograms = self.device.locked(words, np.uint64)
+            self._histograms = self.device.host_array(words, np.uint64)
         target = self._histograms[:words]
         self.device.fetch(histograms, target)
         return target
@@ -149,30 +147,30 @@ class RowsOnGpu:
         xp = self.device.xp
         return xp.asarray(rows), xp.asarray(np.array(words or [0], np.uint64))
 
-    def _chosen_features(self, allowed: npt.NDArray[np.uint8]) -> FeatureChoice:
+    def _feature_choice(self, allowed: Allowed) -> FeatureChoice:
         key = allowed.tobytes()
         if self._choice is None or self._choice[0] != key:
             self._choice = key, FeatureChoice.of(self.bins, allowed)
         return self._choice[1]
 
-    def _add_up(self, wanted: list[int], choice: FeatureChoice, count_bits: int, histograms: Array) -> None:
-        """Add the forces of the ``wanted`` nodes to their ``histograms``, one launch for all of them."""
+    def _add_up(self, nodes: list[int], choice: FeatureChoice, count_bits: int, histograms: Array) -> None:
+        """Add the forces of ``nodes`` to their ``histograms``, one launch for all of them."""
         bins, rows = self.bins, np.int64(self.bins.rows)
-        nodes = self.device.xp.asarray(np.array(wanted, np.int32))
+        numbers = self.device.xp.asarray(np.array(nodes, np.int32))
         pieces = max(SUM_PIECES, -(-bins.rows // MOST_ROWS))
         parts, bits, cells = (np.int32(pieces), np.int32(LEAST_ROWS)), np.int32(count_bits), np.int64(bins.cells)
         if choice.tile_count:
             tiles = choice.tiles, choice.tile_places, np.int32(choice.tile_count)
-            arrays = bins.tiles, rows, self._runs, nodes, *tiles, *parts, np.int32(choice.bins), bits, *self._buffers, histograms, cells
-            blocks = pieces * choice.tile_count * len(wanted)
+            arrays = bins.tiles, rows, self._runs, numbers, *tiles, *parts, np.int32(choice.bins), bits, *self._buffers, histograms, cells
+            blocks = pieces * choice.tile_count * len(nodes)
             self.device.launch_blocks("tile_sums", blocks, ADDING, CELL_BYTES * choice.bins, REAL, *arrays)
         if choice.column_count:
             columns = choice.columns, np.int32(choice.column_count)
-            arrays = bins.columns, rows, self._runs, nodes, *columns, *parts, bits, *self._buffers, histograms, cells
-            self.device.launch_blocks("column_sums", pieces * choice.column_count * len(wanted), ADDING, 0, REAL, *arrays)
+            arrays = bins.columns, rows, self._runs, numbers, *columns, *parts, bits, *self._buffers, histograms, cells
+            self.device.launch_blocks("column_sums", pieces * choice.column_count * len(nodes), ADDING, 0, REAL, *arrays)
 
     def settle(
-        self, tree: _core.GrownTree, chosen: Array | None, slope: Array, curvature: Array, per_slope: float, per_curvature: float
+        self, tree: _core.GrownTree, mask: Array | None, slope: Array, curvature: Array, per_slope: float, per_curvature: float
     ) -> tuple[Array, npt.NDArray[np.int64]]:
         """Return the leaf of each document, and the sums of slopes and of curvatures over each leaf, in whole numbers."""
         xp, bins, splits = self.device.xp, self.bins, len(tree.feature)
@@ -183,13 +181,13 @@ class RowsOnGpu:
         leaf, sums = xp.empty(bins.rows, np.int32), xp.zeros(2 * (splits + 1), np.uint64)
         is_small = splits < LEAVES_IN_SHARED_MEMORY
         blocks = min(SETTLE_BLOCKS, -(-bins.rows // SETTLING))
-        forces = chosen, slope, curvature, np.float64(per_slope), np.float64(per_curvature)
+        forces = mask, slope, curvature, np.float64(per_slope), np.float64(per_curvature)
         matrix = bins.tiles, bins.columns, np.int64(bins.rows)
         arrays = *matrix, numbers, np.int32(splits), categories, *forces, np.int32(is_small), leaf, sums
         self.device.launch_blocks("settle_documents", blocks, SETTLING, 16 * (splits + 1) if is_small else 0, REAL, *arrays)
         return leaf, on_host(sums).view(np.int64)
 
-    def add(self, leaf: Array, values: npt.NDArray[np.float64], scores: Array) -> None:
+    def add(self, leaf: Array, values: PerLeaf, scores: Array) -> None:
         """Add the value of each document's ``leaf`` to its score."""
         self.device.launch("add_leaf_values", self.bins.rows, REAL, leaf, self.device.xp.asarray(values), np.int64(self.bins.rows), scores)
 

@@ -1,22 +1,26 @@
 """Lists on the GPU agree with the processor's kernels: run here by emulation, and on a GPU too by `make test-gpu`."""
 
 import dataclasses
+import pickle
 import re
 import sys
 import types
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import exactrank as er
-from exactrank.gpu.device import Cuda, cuda
-from exactrank.gpu.lists import Lists
-from exactrank.gpu.measures import MeasureOnGpu, supports
-from exactrank.learning.objectives.line_search_on_gpu import LineSearchOnGpu, OnGpu
+from exactrank.backends.cuda.columns import CudaColumns
+from exactrank.backends.cuda.device import Cuda, cuda
+from exactrank.backends.cuda.line_search import CudaLineSearch
+from exactrank.backends.cuda.lists import Lists
+from exactrank.backends.cuda.measures import CudaMeasure, supports
+from exactrank.backends.cuda.objectives import bound_to, is_supported
+from exactrank.data.sharded import dataset_of
 from exactrank.learning.objectives.linear_profile import LinearProfile
-from exactrank.learning.objectives.on_gpu import knows, on as on_gpu
 from exactrank.learning.optimizers.coordinate import CoordinateSearch
-from tests.backends.emulated_gpu import COMPILER, EmulatedGpu
+from tests.backends.cuda.emulated_gpu import COMPILER
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to run the GPU's kernels with")
 
@@ -24,30 +28,8 @@ MEASURES = ["nDCG@10", "nDCG", "nDCG(gain='linear', discount='letor')@3", "nDCG(
             "R@3", "RBP(p=0.6)", "AP", "AP@4", "AP(norm='cutoff')@4", "ERR", "ERR@5", "RR", "RR@3", "Success@2", "MeanNDCG", "MeanNDCG@4",
             "nDCG(gain={0: 0, 1: 5, 2: 1, 3: 2, 4: 9})@5"]  # fmt: skip
 OF_PAIRS = ["Bpref", "Bpref(rel=2, empty='skip')", "PairwiseCorrect", "AUC", "PairwiseCorrect(empty=1)"]
+BACKENDS = er.CudaBackend(), None
 TOLERANCE = {np.float32: 2e-6, np.float64: 1e-12}
-
-
-def gpus():
-    yield pytest.param(EmulatedGpu, id="emulated")
-    try:
-        import cupy
-
-        cupy.cuda.runtime.getDeviceCount()
-    except Exception as error:  # CuPy absent, or no driver, or no GPU: each has an error of its own
-        yield pytest.param(None, marks=pytest.mark.skip(reason=f"no GPU: {type(error).__name__}"), id="cuda")
-    else:
-        yield pytest.param(cuda, id="cuda")
-
-
-@pytest.fixture(params=gpus())
-def gpu(request):
-    return request.param()
-
-
-@pytest.fixture
-def on_cuda(gpu, monkeypatch):
-    """``device="cuda"`` means this GPU."""
-    monkeypatch.setattr("exactrank.learning.objectives.line_search_on_gpu.cuda", lambda: gpu)
 
 
 def ragged(seed: int, real, levels: int = 5) -> tuple[er.RankingData, np.ndarray]:
@@ -65,7 +47,7 @@ def on(gpu, data: er.RankingData) -> Lists:
 
 
 def asked(gpu, objective, data: er.RankingData, scores: np.ndarray):
-    return on_gpu(objective, on(gpu, data), gpu.xp.asarray(data.y))(
+    return bound_to(objective, on(gpu, data), gpu.xp.asarray(data.y))(
         gpu.xp.asarray(scores), None if data.query_weight is None else gpu.xp.asarray(data.weights)
     )
 
@@ -99,7 +81,7 @@ OBJECTIVES = [
 def test_values_and_slopes_are_those_of_the_processor(gpu, objective, real):
     for seed in range(4):
         data, scores = ragged(seed, real)
-        assert knows(objective)
+        assert is_supported(objective)
         ours = er.losses.slopes(data, scores.astype(np.float64), objective)
         values, slope = asked(gpu, objective, data, scores)
         scale = max(1.0, np.abs(ours.slope).max(), np.abs(ours.values).max())
@@ -119,7 +101,7 @@ def test_measures_are_those_of_the_processor(gpu, name, ties):
         scores[:: 3 + seed] = -np.inf  # not retrieved
         ours = er.evaluate(data, scores, [measure]).per_query[0]
         lists, given = on(gpu, data), gpu.xp.asarray(scores)
-        theirs = MeasureOnGpu.of(measure, lists, gpu.xp.asarray(data.y)).values(given, retrieved=lists.retrieved(given))
+        theirs = CudaMeasure.of(measure, lists, gpu.xp.asarray(data.y)).values(given, retrieved=lists.count_retrieved(given))
         np.testing.assert_allclose(host(theirs), ours, atol=1e-12)
 
 
@@ -146,7 +128,7 @@ def test_long_lists_are_sorted_in_main_memory(gpu, monkeypatch):
     data, scores = ragged(2, np.float64)
     objective = er.losses.Lambdas(er.measures.NDCG(k=10))
     in_shared_memory = list(map(host, asked(gpu, objective, data, scores)))
-    monkeypatch.setattr("exactrank.gpu.lists.IN_SHARED_MEMORY", 7)
+    monkeypatch.setattr("exactrank.backends.cuda.lists.IN_SHARED_MEMORY", 7)
     for ours, theirs in zip(in_shared_memory, asked(gpu, objective, data, scores), strict=True):
         assert np.array_equal(ours, host(theirs))
 
@@ -177,7 +159,7 @@ LINES = [
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_line_search_finds_the_best_interval_of_the_profile(gpu, name):
+def test_line_search_finds_the_best_interval_of_the_profile(on_cuda, name):
     measure = er.parse_measure(name)
     for seed in range(8):
         data, scores = ragged(seed, np.float64)
@@ -185,7 +167,7 @@ def test_line_search_finds_the_best_interval_of_the_profile(gpu, name):
         slopes = np.round(rng.normal(size=data.n_documents), seed % 4)  # few values: many lines cross at one point, many are parallel
         low, high = [(-np.inf, np.inf), (-1.0, 2.0), (0.0, np.inf)][seed % 3]
         bound = measure.on(data)
-        search = LineSearchOnGpu(bound, OnGpu(gpu))
+        search = CudaLineSearch(bound)
         assert search.start(scores) == pytest.approx(bound.mean(scores), abs=1e-12)
         found, whole = search.best(slopes, low, high), er.profile(data, scores, slopes, measure)
         expected = whole.best(low, high)
@@ -199,7 +181,7 @@ def test_a_profile_is_the_whole_function_also_where_documents_tie(gpu, on_cuda, 
     for seed in range(6):
         data, scores = ragged(seed, np.float64)
         slopes = np.round(np.random.default_rng(seed).normal(size=data.n_documents), seed % 4)
-        found, expected = (er.profile(data, scores, slopes, measure, device=device) for device in ("cuda", None))
+        found, expected = (er.profile(data, scores, slopes, measure, backend=backend) for backend in BACKENDS)
         apart = np.diff(expected.breakpoints) > 1e-9
         between = (expected.breakpoints[:-1] + expected.breakpoints[1:])[apart] / 2
         np.testing.assert_allclose(found(between), expected(between), atol=1e-12)
@@ -213,9 +195,9 @@ def test_a_profile_is_the_whole_function_also_where_documents_tie(gpu, on_cuda, 
 def test_a_profile_between_two_ends_is_that_part_of_the_whole(gpu, on_cuda):
     data, scores = ragged(3, np.float64)
     slopes = np.random.default_rng(3).normal(size=data.n_documents)
-    whole = er.profile(data, scores, slopes, "nDCG@10", device="cuda")
+    whole = er.profile(data, scores, slopes, "nDCG@10", backend=er.CudaBackend())
     for low, high in ((whole.breakpoints[9], whole.breakpoints[40]), (0.0, 2.0), (0.5, np.inf), (-3.0, -1.0)):
-        part = er.profile(data, scores, slopes, "nDCG@10", low=low, high=high, device="cuda")
+        part = er.profile(data, scores, slopes, "nDCG@10", low=low, high=high, backend=er.CudaBackend())
         inside = (whole.breakpoints >= low) & (whole.breakpoints <= high)
         assert part.breakpoints.tolist() == whole.breakpoints[inside].tolist()
         assert part.at.tolist() == whole.at[inside].tolist()
@@ -226,13 +208,13 @@ def test_long_lists_and_many_events_take_main_memory_in_parts(gpu, on_cuda, monk
     slopes = np.random.default_rng(4).normal(size=data.n_documents)
 
     def found():
-        search = LineSearchOnGpu(er.measures.NDCG(k=10).on(data), OnGpu(gpu))
+        search = CudaLineSearch(er.measures.NDCG(k=10).on(data))
         search.start(scores)
         return search.best(slopes), search.profile(slopes).values.tobytes()
 
     at_once = found()
     for name, value in (("IN_SHARED_MEMORY", 32), ("ROOM", 1 << 12), ("EVENTS", 4)):
-        monkeypatch.setattr(f"exactrank.gpu.line_search.{name}", value)
+        monkeypatch.setattr(f"exactrank.backends.cuda.line_search.{name}", value)
     assert found() == at_once
 
 
@@ -240,7 +222,7 @@ def test_long_lists_and_many_events_take_main_memory_in_parts(gpu, on_cuda, monk
 def test_line_search_between_two_ends_that_need_not_hold_0(gpu, on_cuda, low, high):
     data, scores = ragged(5, np.float64)
     slopes = np.random.default_rng(5).normal(size=data.n_documents)
-    found, expected = (er.line_search(data, scores, slopes, "nDCG@5", low=low, high=high, device=device) for device in ("cuda", None))
+    found, expected = (er.line_search(data, scores, slopes, "nDCG@5", low=low, high=high, backend=backend) for backend in BACKENDS)
     assert found.alpha == pytest.approx(expected.alpha, rel=1e-11)
     assert dataclasses.astuple(found.interval) == pytest.approx(dataclasses.astuple(expected.interval), rel=2e-12)
 
@@ -266,24 +248,24 @@ def learnable(queries: int = 30) -> er.RankingData:
 )
 def test_directrank_learns_the_same_model_on_the_gpu(gpu, on_cuda, settings):
     data = learnable()
-    ours, theirs = (er.DirectRank("nDCG@5", device=device, **settings).fit(data) for device in (None, "cuda"))
+    theirs, ours = (er.DirectRank("nDCG@5", backend=backend, **settings).fit(data) for backend in BACKENDS)
     np.testing.assert_allclose(theirs.model_.scorer.weights, ours.model_.scorer.weights, rtol=1e-9)
     assert theirs.score(data) == ours.score(data)
-    again = er.DirectRank("nDCG@5", device="cuda", **settings).fit(data)
+    again = er.DirectRank("nDCG@5", backend=er.CudaBackend(), **settings).fit(data)
     assert again.model_.scorer.weights.tobytes() == theirs.model_.scorer.weights.tobytes()
 
 
 def test_features_are_sent_once(on_cuda, monkeypatch):
-    asked, feature = [], OnGpu.feature
-    monkeypatch.setattr(OnGpu, "feature", lambda self, numbers: asked.append(self) or feature(self, numbers))
-    er.DirectRank("nDCG@5", device="cuda", bags=3, share=1.0).fit(learnable())
-    assert [len(gpu._sent) for gpu in set(asked)] == [4]
+    asked, feature = [], CudaColumns.feature
+    monkeypatch.setattr(CudaColumns, "feature", lambda self, number: asked.append(self) or feature(self, number))
+    er.DirectRank("nDCG@5", backend=er.CudaBackend(), bags=3, share=1.0).fit(learnable())
+    assert [len(columns._features) for columns in set(asked)] == [4]
     assert len(asked) > 12
 
 
-def test_a_round_makes_no_scores_on_the_processor(gpu, monkeypatch):
+def test_a_round_makes_no_scores_on_the_processor(on_cuda, monkeypatch):
     data = learnable()
-    problem, alone = (LinearProfile.of(er.measures.NDCG(k=5).over(data), gpu=on) for on in (OnGpu(gpu), None))
+    problem, alone = (LinearProfile.of(er.measures.NDCG(k=5).over(dataset_of(data, backend))) for backend in BACKENDS)
     search, rng = CoordinateSearch(), np.random.default_rng(0)
     expected = search.step(alone, search.init(alone, np.ones(4), rng))
     monkeypatch.setattr("exactrank.learning.objectives.linear_profile._core", None)
@@ -296,30 +278,49 @@ def test_a_round_makes_no_scores_on_the_processor(gpu, monkeypatch):
 def test_other_measures_are_refused_with_the_remedy(gpu, on_cuda, name):
     data = learnable()
     for ask in (
-        lambda: er.line_search(data, data.X[:, 0], data.X[:, 1], name, device="cuda"),
-        lambda: er.profile(data, data.X[:, 0], data.X[:, 1], name, device="cuda"),
-        lambda: er.DirectRank(name, device="cuda").fit(data),
+        lambda: er.line_search(data, data.X[:, 0], data.X[:, 1], name, backend=er.CudaBackend()),
+        lambda: er.profile(data, data.X[:, 0], data.X[:, 1], name, backend=er.CudaBackend()),
+        lambda: er.DirectRank(name, backend=er.CudaBackend()).fit(data),
     ):
-        with pytest.raises(er.errors.IncompatibleError, match=r"knows nDCG, DCG, P, R and RBP.*leave out device"):
+        with pytest.raises(er.errors.IncompatibleError, match=r"knows nDCG, DCG, P, R and RBP.*leave out backend"):
             ask()
 
 
-def test_documents_that_were_not_retrieved_and_other_devices_are_refused(gpu, on_cuda):
+def test_documents_that_were_not_retrieved_and_other_backends_are_refused(on_cuda):
     data = learnable()
     scores = np.where(np.arange(data.n_documents) == 3, -np.inf, data.X[:, 0])
     for ask in (er.profile, er.line_search):
-        with pytest.raises(er.errors.IncompatibleError, match=r"-inf.*leave out device"):
-            ask(data, scores, data.X[:, 1], "nDCG@5", device="cuda")
-        with pytest.raises(er.errors.SettingError, match="device='gpu' is not \"cuda\""):
-            ask(data, data.X[:, 0], data.X[:, 1], "nDCG@5", device="gpu")
-    with pytest.raises(er.errors.SettingError, match=r"device='gpu'.*cuda"):
-        er.DirectRank("nDCG@5", device="gpu").fit(data)
+        with pytest.raises(er.errors.IncompatibleError, match=r"-inf.*leave out backend"):
+            ask(data, scores, data.X[:, 1], "nDCG@5", backend=er.CudaBackend())
+        with pytest.raises(er.errors.IncompatibleError, match=r"backend is 'cuda'; give a backend, .*er.CudaBackend\(\)"):
+            ask(data, data.X[:, 0], data.X[:, 1], "nDCG@5", backend="cuda")
+    with pytest.raises(er.errors.SettingError, match=r"backend='cuda'"):
+        er.DirectRank("nDCG@5", backend="cuda").fit(data)
+    with pytest.raises(
+        er.errors.IncompatibleError, match=r"Ridge computes nothing by CudaBackend\(\); leave out backend, or use DirectRank"
+    ):
+        er.Ridge(backend=er.CudaBackend()).fit(data)
+    with pytest.raises(er.errors.IncompatibleError, match=r"er.evaluate computes nothing by CudaBackend\(\)"):
+        er.evaluate(data, data.X[:, 0], ["nDCG@5"], backend=er.CudaBackend())
 
 
-def test_a_measure_that_counts_no_query_is_no_number(gpu):
+def test_constraints_are_kept_on_the_gpu_too(on_cuda):
+    data = learnable()
+    theirs, ours = (er.DirectRank("nDCG@5 subject to P@3 >= 0.3", bags=0, backend=backend).fit(data) for backend in BACKENDS)
+    np.testing.assert_allclose(theirs.model_.scorer.weights, ours.model_.scorer.weights, rtol=1e-9)
+
+
+def test_a_ranker_with_the_backend_can_be_copied_and_its_model_does_not_name_it(on_cuda):
+    ranker = pickle.loads(pickle.dumps(er.DirectRank("nDCG@5", bags=0, max_iter=1, backend=er.CudaBackend())))
+    assert repr(ranker.backend) == "CudaBackend()"
+    assert "backend" not in ranker.fit(learnable()).model_.params
+    assert np.array_equal(clone(ranker).fit(learnable()).weights_, ranker.weights_)
+
+
+def test_a_measure_that_counts_no_query_is_no_number(on_cuda):
     data, scores = ragged(0, np.float64)
     data = dataclasses.replace(data, y=np.zeros(data.n_documents))
-    search = LineSearchOnGpu(er.measures.NDCG(empty="skip").on(data), OnGpu(gpu))
+    search = CudaLineSearch(er.measures.NDCG(empty="skip").on(data))
     assert np.isnan(search.start(scores))
     assert np.isnan(search.best(scores).value)
 
@@ -329,9 +330,9 @@ def test_without_cupy_the_error_says_what_to_install(monkeypatch):
     cuda.cache_clear()
     data = learnable()
     with pytest.raises(er.errors.IncompatibleError, match="pip install 'exactrank\\[cuda\\]'"):
-        er.DirectRank("nDCG@5", device="cuda").fit(data)
+        er.DirectRank("nDCG@5", backend=er.CudaBackend()).fit(data)
     with pytest.raises(er.errors.IncompatibleError, match="needs CuPy"):
-        er.profile(data, data.X[:, 0], data.X[:, 1], "nDCG@5", device="cuda")
+        er.profile(data, data.X[:, 0], data.X[:, 1], "nDCG@5", backend=er.CudaBackend())
 
 
 def test_without_a_gpu_or_with_too_little_memory_the_error_says_what_to_do(gpu, on_cuda, monkeypatch):
@@ -344,12 +345,12 @@ def test_without_a_gpu_or_with_too_little_memory_the_error_says_what_to_do(gpu, 
         patch.setitem(sys.modules, "cupy", cupy)
         Cuda()
     data = learnable()
-    for method in ("value", "near_best", "profile"):
-        monkeypatch.setattr(f"exactrank.gpu.line_search.LineEvents.{method}", _no_memory(gpu))
+    for method in ("value", "near_best", "steps"):
+        monkeypatch.setattr(f"exactrank.backends.cuda.line_search.CudaLineSearch.{method}", _no_memory(gpu))
         with pytest.raises(
             er.errors.IncompatibleError, match=re.escape(f"too little memory for 360 documents ({gpu.out_of_memory(8, 0)}); give fewer")
         ):
-            er.DirectRank("nDCG@5", device="cuda").fit(data)
+            er.DirectRank("nDCG@5", backend=er.CudaBackend()).fit(data)
 
 
 def _no_device():

@@ -1,7 +1,7 @@
-"""Where arrays lie and kernels run: a GPU, through CuPy.
+"""The GPU, through CuPy.
 
-The kernels are CUDA source, `*.cu`, compiled for the GPU at hand when first used and kept by CuPy; nothing is compiled when exactrank is
-installed. This is the only file that knows CuPy. Whatever has its array functions and runs the kernels can take its place: the tests run
+The kernels are CUDA source, `*.cu`, compiled for the GPU when first used and cached by CuPy; nothing is compiled when exactrank is
+installed. This is the only file that imports CuPy. Whatever has its array functions and runs the kernels can take its place: the tests run
 them on the processor.
 """
 
@@ -27,13 +27,14 @@ SHARED_MEMORY = 48 << 10
 #: Threads of a block; kernels work for any number.
 BLOCK = 128
 NULL = np.uint64(0)
+REAL = np.dtype(np.float64)  #: of kernels whose scores are always in double precision
 
 
 class Device(Protocol):
-    """Arrays and kernels of one place."""
+    """Arrays and kernels of a GPU, or of what stands for it."""
 
     xp: Any  #: the module of array functions
-    out_of_memory: type[Exception]  #: what it raises where its memory does not suffice
+    out_of_memory: type[Exception]  #: what it raises if its memory does not suffice
 
     def __hash__(self) -> int: ...
 
@@ -41,9 +42,9 @@ class Device(Protocol):
         """Run ``kernel``, compiled for scores of type ``real``, with ``threads`` threads. An argument of None is a null pointer."""
 
     def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, real: np.dtype[Any], *args: object) -> None:
-        """The same, with blocks of ``threads`` threads that work together and have ``shared`` bytes of memory each."""
+        """Run ``kernel`` with blocks of ``threads`` threads that work together and have ``shared`` bytes of memory each."""
 
-    def locked(self, size: int, kind: npt.DTypeLike) -> npt.NDArray[Any]:
+    def host_array(self, size: int, kind: npt.DTypeLike) -> npt.NDArray[Any]:
         """Return an array of the host that the device copies to quickly."""
 
     def fetch(self, array: Array, target: npt.NDArray[Any]) -> None:
@@ -63,20 +64,20 @@ class Cuda:
         try:
             cupy.cuda.runtime.getDeviceCount()
         except cupy.cuda.runtime.CUDARuntimeError as error:
-            raise IncompatibleError(f"there is no GPU that CuPy can use ({error}); compute on the processor, without a device") from None
+            raise IncompatibleError(f"there is no GPU that CuPy can use ({error}); compute on the processor, without a backend") from None
         self.xp = cupy
         self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
 
     def launch(self, kernel: str, threads: int, real: np.dtype[Any], *args: object) -> None:
-        _compiled(real, kernel)((-(-threads // BLOCK),), (BLOCK,), _pointers(args))
+        _function(real, kernel)((-(-threads // BLOCK),), (BLOCK,), _pointers(args))
 
     def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, real: np.dtype[Any], *args: object) -> None:
-        function = _compiled(real, kernel)
+        function = _function(real, kernel)
         if shared > SHARED_MEMORY and function.max_dynamic_shared_size_bytes < shared:
             function.max_dynamic_shared_size_bytes = shared
         function((blocks,), (threads,), _pointers(args), shared_mem=shared)
 
-    def locked(self, size: int, kind: npt.DTypeLike) -> npt.NDArray[Any]:
+    def host_array(self, size: int, kind: npt.DTypeLike) -> npt.NDArray[Any]:
         import cupyx
 
         return cupyx.empty_pinned(size, kind)  # type: ignore[no-any-return]
@@ -90,8 +91,8 @@ def _pointers(args: tuple[object, ...]) -> tuple[object, ...]:
 
 
 @contextmanager
-def memory_for(documents: int, device: Device, remedy: str) -> Iterator[None]:
-    """A clear error where the device's memory does not suffice for that number of documents; the device says what it could not have."""
+def memory_for(documents: int, device: Device, remedy: str = "give fewer documents or features, or leave out backend") -> Iterator[None]:
+    """Raise an error with the ``remedy`` if the memory of ``device`` does not suffice for that number of documents."""
     try:
         yield
     except device.out_of_memory as error:
@@ -100,18 +101,18 @@ def memory_for(documents: int, device: Device, remedy: str) -> Iterator[None]:
 
 @cache
 def cuda() -> Cuda:
-    """The current GPU; an IncompatibleError where there is none, or no CuPy."""
+    """Return the current GPU; an IncompatibleError if there is none, or no CuPy."""
     return Cuda()
 
 
 def on_host(array: Array) -> Array:
-    """As an array of NumPy."""
+    """Return an array of NumPy."""
     return array if isinstance(array, np.ndarray) else array.get()
 
 
 @cache
-def _compiled(real: np.dtype[Any], kernel: str) -> Any:
-    """The kernel for scores of that type."""
+def _function(real: np.dtype[Any], kernel: str) -> Any:
+    """Return the kernel for scores of that type."""
     is_exact = f"void {kernel}(" in source(EXACT[1:])
     return _module(real, is_exact).get_function(kernel)
 
@@ -122,10 +123,10 @@ def _module(real: np.dtype[Any], is_exact: bool) -> Any:
 
     arithmetic = "--fmad=false" if is_exact else "--use_fast_math"
     options = ("-std=c++17", f"-DREAL={ {'float32': 'float', 'float64': 'double'}[real.name] }", arithmetic)
-    others = tuple(name for name in KERNELS if name not in EXACT[1:])
-    return cupy.RawModule(code=source(EXACT if is_exact else others), options=options)
+    names = EXACT if is_exact else tuple(name for name in KERNELS if name not in EXACT[1:])
+    return cupy.RawModule(code=source(names), options=options)
 
 
 def source(names: tuple[str, ...] = KERNELS) -> str:
-    """The kernels of these files."""
-    return "\n".join(files("exactrank.gpu").joinpath(f"{name}.cu").read_text("utf-8") for name in names)
+    """Return the kernels of these files."""
+    return "\n".join(files("exactrank.backends.cuda").joinpath(f"{name}.cu").read_text("utf-8") for name in names)

@@ -1,7 +1,7 @@
 """Objectives of scores on the GPU: the values and slopes of `exactrank.learning.objectives.score_space`, for scores that lie there.
 
-`Lambdas`, of any measure that the GPU knows, `ListNetLoss`, `ListMLELoss` and `ApproxNDCGLoss` are computed there. `knows` tells; the
-others are computed on the processor.
+`Lambdas`, of any measure that the GPU knows, `ListNetLoss`, `ListMLELoss` and `ApproxNDCGLoss` are computed there, see `is_supported`;
+the others are computed on the processor.
 """
 
 from collections.abc import Callable
@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from exactrank.gpu.device import Array
-from exactrank.gpu.lists import Lists
-from exactrank.gpu.measures import MeasureOnGpu, has_exchanges
+from exactrank.backends.cuda.device import Array
+from exactrank.backends.cuda.lists import Lists
+from exactrank.backends.cuda.measures import CudaMeasure, has_exchanges
 from exactrank.learning.objectives.bounded_gain import MOST
 from exactrank.learning.objectives.lambdas import Lambdas
 from exactrank.learning.objectives.losses import ApproxNDCGLoss, ListMLELoss, ListNetLoss
@@ -26,8 +26,8 @@ FEW_ROWS, PARTS = 64, 8
 LINKS = {"logistic": 0, "step": 1, "spring": 2}
 
 
-def knows(objective: Objective) -> bool:
-    """Can it be computed on the GPU?"""
+def is_supported(objective: Objective) -> bool:
+    """Return whether ``objective`` can be computed on the GPU."""
     if type(objective) is Lambdas:
         return objective.measure is None or has_exchanges(objective.measure)
     return type(objective) in (ListNetLoss, ListMLELoss) or (type(objective) is ApproxNDCGLoss and has_exchanges(objective.measure))
@@ -37,9 +37,9 @@ def knows(objective: Objective) -> bool:
 Answer = Callable[[Array, Array | None], tuple[Array, Array]]
 
 
-def on(objective: Objective, lists: Lists, grades: Array) -> Answer:
-    """``objective`` on the grades of some lists, to be asked of scores; NaN where a score of a query is no finite number."""
-    return _ON[type(objective)](objective, lists, grades)  # type: ignore[no-any-return]
+def bound_to(objective: Objective, lists: Lists, grades: Array) -> Answer:
+    """Return ``objective`` on the grades of some lists, a function of scores; NaN if a score of a query is not a finite number."""
+    return _KERNELS[type(objective)](objective, lists, grades)  # type: ignore[no-any-return]
 
 
 def _lambdas(objective: Lambdas, lists: Lists, grades: Array) -> Answer:
@@ -49,27 +49,27 @@ def _lambdas(objective: Lambdas, lists: Lists, grades: Array) -> Answer:
     rows = min(objective.truncation or NO_CUTOFF, NO_CUTOFF if measure is None else measure.cutoff)
     limits = np.int32(rows), np.int32(objective.neighbors or NO_CUTOFF)
     link = np.int32(LINKS[objective.link]), np.float64(objective.margin), np.float64(objective.near or 0.0)
-    bound = None if measure is None else MeasureOnGpu.of(*_bounded(measure, lists, grades), pessimistic=True)
+    bound = None if measure is None else CudaMeasure.of(*_with_bounded_gain(measure, lists, grades), pessimistic=True)
 
     def answer(scores: Array, weight: Array | None) -> tuple[Array, Array]:
         real, factor = scores.dtype, xp.empty(lists.queries)
         order = lists.order(scores, worst_first, weight, factor)
         placed, slope = xp.empty((lists.documents, 4), real), xp.empty(lists.documents, real)
         size = xp.empty(lists.documents) if objective.normalize else None
-        where = placed, order, lists.indptr, *counts
-        found = factor, slope, size
+        ranking = placed, order, lists.indptr, *counts
+        outputs = factor, slope, size
         if bound is None:
             costs = xp.empty(lists.documents)
             lists.by_document("place", real, scores, grades, None, np.int32(0), np.int32(0), order, lists.indptr, *counts, placed)
-            lists.by_document("pair_forces", real, *where, np.int32(1), *limits, *link, None, None, *found, costs)
+            lists.by_document("pair_forces", real, *ranking, np.int32(1), *limits, *link, None, None, *outputs, costs)
             values = -lists.sums(costs)
         else:
             values = bound.values(scores, order, placed)
             if isinstance(measure, Cascade):
-                lists.by_document("cascade_forces", real, *where, bound.cutoff, *limits, *link, *found)
+                lists.by_document("cascade_forces", real, *ranking, bound.cutoff, *limits, *link, *outputs)
             else:
                 parts = _top_forces(lists, placed, limits, link)
-                lists.by_document("pair_forces", real, *where, np.int32(0), *limits, *link, *parts, *found, None)
+                lists.by_document("pair_forces", real, *ranking, np.int32(0), *limits, *link, *parts, *outputs, None)
         if size is not None:
             total = lists.sums(size)  # each pair at both its documents
             lists.scale(slope, xp.where(total > 0, xp.log2(1 + total) / xp.where(total > 0, total, 1.0), 1.0))
@@ -81,19 +81,19 @@ def _lambdas(objective: Lambdas, lists: Lists, grades: Array) -> Answer:
 def _top_forces(
     lists: Lists, placed: Array, limits: tuple[np.int32, np.int32], link: tuple[object, ...]
 ) -> tuple[Array | None, Array | None]:
-    """What the documents below do to those of the first ranks, in parts, where only a few ranks count; else nothing."""
+    """Return the forces of the documents below on those of the first ranks, in parts, and their sizes; None if many ranks count."""
     rows = int(limits[0])
     if rows > FEW_ROWS:
         return None, None
     threads = lists.queries * rows * PARTS
     forces, sizes = (lists.device.xp.empty(threads) for _ in range(2))
-    given = placed, lists.indptr, np.int32(lists.queries), np.int32(0), *limits, *link, forces, sizes
-    lists.device.launch("top_forces", threads, placed.dtype, *given)
+    arguments = placed, lists.indptr, np.int32(lists.queries), np.int32(0), *limits, *link, forces, sizes
+    lists.device.launch("top_forces", threads, placed.dtype, *arguments)
     return forces, sizes
 
 
-def _bounded(measure: Measure, lists: Lists, grades: Array) -> tuple[Measure, Lists, Array]:
-    """`exactrank.learning.objectives.bounded_gain.bounded`, without waiting for the device."""
+def _with_bounded_gain(measure: Measure, lists: Lists, grades: Array) -> tuple[Measure, Lists, Array]:
+    """Return what `exactrank.learning.objectives.bounded_gain.bounded` does, without waiting for the device."""
     if isinstance(measure, DCG) and measure.gain == "exp2":
         xp = lists.device.xp
         return measure, lists, grades * (MOST / xp.maximum(grades.max(), MOST))
@@ -102,8 +102,8 @@ def _bounded(measure: Measure, lists: Lists, grades: Array) -> tuple[Measure, Li
     return measure, lists, grades
 
 
-def _weighted(lists: Lists, objective: Callable[[Array], tuple[Array, Array]]) -> Answer:
-    """What an objective says of finite scores, times the weights of the queries; NaN for other scores."""
+def _with_weights(lists: Lists, objective: Callable[[Array], tuple[Array, Array]]) -> Answer:
+    """Return the values and slopes of ``objective`` times the weights of the queries; NaN for scores that are not finite."""
 
     def answer(scores: Array, weight: Array | None) -> tuple[Array, Array]:
         values, slope = objective(scores)
@@ -121,7 +121,7 @@ def _list_net(objective: ListNetLoss, lists: Lists, grades: Array) -> Answer:
         lists.scale(best, lists.largest(grades))
         mass = xp.exp((grades - best) * (MOST / xp.maximum(grades.max() - grades.min(), MOST)))
     else:
-        mass = xp.exp2(xp.maximum(_bounded(DCG(), lists, grades)[2], 0.0)) - 1
+        mass = xp.exp2(xp.maximum(_with_bounded_gain(DCG(), lists, grades)[2], 0.0)) - 1
     total = lists.sums(mass)
     lists.scale(mass, 1 / xp.where(total > 0, total, 1.0))
 
@@ -130,7 +130,7 @@ def _list_net(objective: ListNetLoss, lists: Lists, grades: Array) -> Answer:
         lists.by_query("list_net", scores, mass, lists.indptr, np.int32(lists.queries), values, slope, real=scores.dtype)
         return values, slope
 
-    return _weighted(lists, answer)
+    return _with_weights(lists, answer)
 
 
 def _list_mle(objective: ListMLELoss, lists: Lists, grades: Array) -> Answer:
@@ -145,12 +145,12 @@ def _list_mle(objective: ListMLELoss, lists: Lists, grades: Array) -> Answer:
         lists.by_query("list_mle", scores, ideal, top, lists.indptr, np.int32(lists.queries), room, values, slope, real=scores.dtype)
         return values, slope
 
-    return _weighted(lists, answer)
+    return _with_weights(lists, answer)
 
 
 def _approx_ndcg(objective: ApproxNDCGLoss, lists: Lists, grades: Array) -> Answer:
     xp = lists.device.xp
-    worth = MeasureOnGpu.of(*_bounded(replace(objective.measure, k=None), lists, grades)).useful
+    worth = CudaMeasure.of(*_with_bounded_gain(replace(objective.measure, k=None), lists, grades)).useful
     rest = np.float64(objective.alpha), lists.indptr, np.int32(lists.queries), np.int64(lists.documents)
 
     def answer(scores: Array) -> tuple[Array, Array]:
@@ -159,7 +159,7 @@ def _approx_ndcg(objective: ApproxNDCGLoss, lists: Lists, grades: Array) -> Answ
         lists.by_document("soft_rank_slopes", scores.dtype, scores, fall, *rest, slope)
         return lists.sums(term), slope
 
-    return _weighted(lists, answer)
+    return _with_weights(lists, answer)
 
 
-_ON: dict[type, Any] = {Lambdas: _lambdas, ListNetLoss: _list_net, ListMLELoss: _list_mle, ApproxNDCGLoss: _approx_ndcg}
+_KERNELS: dict[type, Any] = {Lambdas: _lambdas, ListNetLoss: _list_net, ListMLELoss: _list_mle, ApproxNDCGLoss: _approx_ndcg}

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from exactrank.gpu.device import BLOCK, source
+from exactrank.backends.cuda.device import BLOCK, source
 
 TOGETHER = 5  #: threads of a block that work together; kernels work for any number
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")

@@ -1,7 +1,7 @@
 """Slopes and curvatures of objectives on the GPU, with the bits that the processor's have: what trees follow that grow there.
 
 `SquaredError`, and `Lambdas` without a measure or of a positional one, are computed there in doubles, by the same operations in the same
-order (`exactrank/gpu/forces.cu`). `knows` tells; the forces of other objectives are computed on the processor.
+order (`exactrank/backends/cuda/forces.cu`), see `is_exact`; the forces of other objectives are computed on the processor.
 """
 
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from collections.abc import Callable
 import numpy as np
 
 from exactrank import _core
+from exactrank.backends.cuda.device import REAL, Array, Device
+from exactrank.backends.cuda.lists import Lists
+from exactrank.backends.cuda.objectives import LINKS
 from exactrank.data.ranking_data import RankingData
-from exactrank.gpu.device import Array, Device
-from exactrank.gpu.lists import Lists
 from exactrank.learning.objectives.bounded_gain import training_kernel
 from exactrank.learning.objectives.lambdas import Lambdas
 from exactrank.learning.objectives.losses import SquaredError
-from exactrank.learning.objectives.on_gpu import LINKS
 from exactrank.learning.objectives.score_space import Objective
 from exactrank.measures.base import NO_CUTOFF
 from exactrank.measures.families import Positional
@@ -26,11 +26,10 @@ Forces = Callable[[Array, Array], tuple[Array, Array]]
 #: The processor adds up pairs of at most this number of ranks apart in another order.
 BANDS = 8
 THREADS = 128
-REAL = np.dtype(np.float64)
 
 
-def knows(objective: Objective, data: RankingData) -> bool:
-    """Can it be computed on the GPU to the last bit?"""
+def is_exact(objective: Objective, data: RankingData) -> bool:
+    """Return whether the GPU computes the forces of ``objective`` to the last bit."""
     if type(objective) is SquaredError:
         return True
     if type(objective) is not Lambdas or data.preferences is not None:
@@ -41,7 +40,7 @@ def knows(objective: Objective, data: RankingData) -> bool:
 
 
 def forces_on(objective: Objective, data: RankingData, lists: Lists, query_of_document: Array) -> Forces:
-    """Return what gives the forces of ``objective``, which it `knows`, at scores on the device of ``lists``."""
+    """Return a function from scores and weights of queries to the forces of an ``objective`` that `is_exact`."""
     if isinstance(objective, SquaredError):
         return _squared_error(objective, data, lists, query_of_document)
     assert isinstance(objective, Lambdas)
@@ -57,13 +56,13 @@ def _squared_error(objective: SquaredError, data: RankingData, lists: Lists, que
     grades, shares = xp.asarray(np.ascontiguousarray(data.y, np.float64)), objective.shares(data)
     center, parts = np.float64(objective.center(data)), None if shares is None else xp.asarray(shares)
 
-    def forces(scores: Array, seen: Array) -> tuple[Array, Array]:
+    def forces(scores: Array, query_weights: Array) -> tuple[Array, Array]:
         slope, curvature = xp.empty(lists.documents), xp.empty(lists.documents)
         means = None
         if parts is not None:
             means = xp.empty(lists.queries)
             lists.by_query("mean_residuals", scores, grades, center, parts, lists.indptr, np.int32(lists.queries), means)
-        rest = means, query_of_document, seen, weights, np.int64(lists.documents), slope, curvature
+        rest = means, query_of_document, query_weights, weights, np.int64(lists.documents), slope, curvature
         lists.by_document("residuals", REAL, scores, grades, center, *rest)
         return slope, curvature
 
@@ -82,11 +81,11 @@ def _lambdas(objective: Lambdas, data: RankingData, lists: Lists) -> Forces:
     limits = np.int32(measure is None), np.int32(rows), np.int32(objective.neighbors or NO_CUTOFF)
     link = np.int32(LINKS[objective.link]), np.float64(objective.margin), np.float64(objective.near or 0.0), np.int32(objective.normalize)
 
-    def forces(scores: Array, seen: Array) -> tuple[Array, Array]:
+    def forces(scores: Array, query_weights: Array) -> tuple[Array, Array]:
         order = lists.order(scores, worst_first)
         slope, curvature = xp.empty(lists.documents), xp.empty(lists.documents)
         placed, row_sums = xp.empty((lists.documents, 4)), xp.empty((lists.documents, 2))
-        inputs = scores, useful, share, order, lists.indptr, seen, weights
+        inputs = scores, useful, share, order, lists.indptr, query_weights, weights
         shared = 8 * (24 * max(1, THREADS // 8) + 1)
         device.launch_blocks(
             "lambda_forces", lists.queries, THREADS, shared, REAL, *inputs, *limits, *link, placed, row_sums, slope, curvature
