@@ -24,6 +24,7 @@ Workers = Annotated[
         "--workers", min=1, max=1024, rich_help_panel="Data", help="Work in this number of processes, as a Dask cluster on this machine."
     ),
 ]
+Cuda = Annotated[bool, typer.Option("--cuda", rich_help_panel="Data", help="Search lines and grow trees on the GPU, which needs CuPy.")]
 SECONDS_TO_CONNECT = 30
 
 
@@ -40,8 +41,15 @@ def shards_at(path: Path, clustered: bool, how: "ReadOptions") -> "Shards | None
 
 
 @contextmanager
-def backend_at(dask: str | None, workers: int | None) -> "Iterator[Backend | None]":
+def backend_at(dask: str | None, workers: int | None, cuda: bool = False) -> "Iterator[Backend | None]":
     """The backend that the options ask for; None for this process."""
+    if cuda and (dask is not None or workers is not None):
+        raise SettingError("--cuda computes in this process, and --dask and --workers on a cluster; give one of them")
+    if cuda:
+        from exactrank.backends.cuda.backend import CudaBackend
+
+        yield CudaBackend()
+        return
     if dask is None and workers is None:
         yield None
         return

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from exactrank._support.text import printable
-from exactrank.cli.cluster import Dask, Workers, backend_at, shards_at
+from exactrank.cli.cluster import Cuda, Dask, Workers, backend_at, shards_at
 from exactrank.cli.common import Force, Json, Reading, Source, load_model, print_json, read, say, tell
 from exactrank.cli.guard import guarded, line_and_code
 from exactrank.cli.help import TRAINING, Command, Group
@@ -108,6 +108,7 @@ def _trainer(name: str) -> tuple[str, Callable[..., None]]:
         start: str | None = None,
         dask: Dask = None,
         workers: Workers = None,
+        cuda: Cuda = False,
         **options: Any,
     ) -> None:
         ranker = RANKERS[name]
@@ -116,7 +117,7 @@ def _trainer(name: str) -> tuple[str, Callable[..., None]]:
         elif words and start is not None and not Path(start).exists():
             raise SettingError(f"--start {start!r} is neither a model file nor one of {', '.join(words)}")
         job = TrainingJob(ranker(**given_settings(ranker, options)), out, force, as_json, resume, None if start is None else Path(start))
-        job.run(data, valid, reading, pairs, dask, workers)
+        job.run(data, valid, reading, pairs, dask, workers, cuda)
 
     # The signature names the settings in place of **options; one that is called start shares its option with the model to start from.
     setting = next((one for one in command.options if one.name == "start"), None)
@@ -158,6 +159,7 @@ class TrainingJob:
         pairs: Path | None = None,
         dask: str | None = None,
         workers: int | None = None,
+        cuda: bool = False,
     ) -> None:
         """Read, train, write, report; where that is interrupted say what is kept."""
         from exactrank._support.files import whole_file
@@ -169,8 +171,8 @@ class TrainingJob:
             earlier = self._earlier()
             with whole_file(self.out, force=self.force or earlier is not None) as file:
                 try:
-                    with backend_at(dask, workers) as backend:
-                        given = self._given(data, options, pairs, backend is not None)
+                    with backend_at(dask, workers, cuda) as backend:
+                        given = self._given(data, options, pairs, dask is not None or workers is not None)
                         self.ranker.set_params(backend=backend)
                         chooses = None if valid is None else shards_at(valid, False, options) or read(valid, options)
                         self._fit(given, chooses, earlier, start)

@@ -84,8 +84,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     )
     backend: Backend | None = setting(
         default=None,
-        help="What computes: by default this process; for data in several files (er.read_shards) also a cluster, by er.DaskBackend(client);"
-        " DirectRank and trees also on a GPU, by er.CudaBackend().",
+        help="What computes: this process, or a cluster by er.DaskBackend(client); for DirectRank and trees a GPU by er.CudaBackend().",
         free=True,
     )
     missing: Missing = setting(default="error", help="How to treat a missing value: as an error, 0, or the feature's mean in training.")

@@ -26,5 +26,5 @@ def gpu(request):
 @pytest.fixture
 def on_cuda(gpu, monkeypatch):
     """`CudaBackend` means this GPU."""
-    for module in ("columns", "forest", "line_search"):
+    for module in ("forest", "line_search"):
         monkeypatch.setattr(f"exactrank.backends.cuda.{module}.cuda", lambda: gpu)

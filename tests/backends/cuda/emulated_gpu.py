@@ -115,7 +115,7 @@ class EmulatedGpu:
         assert shared <= 8 << 15
         self._run(f"together_{kernel}", blocks, TOGETHER, real, args)
 
-    def locked(self, size: int, kind: Any) -> np.ndarray:
+    def host_array(self, size: int, kind: Any) -> np.ndarray:
         return np.empty(size, kind)
 
     def fetch(self, array: np.ndarray, target: np.ndarray) -> None:

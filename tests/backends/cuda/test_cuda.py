@@ -11,9 +11,8 @@ import pytest
 from sklearn.base import clone
 
 import exactrank as er
-from exactrank.backends.cuda.columns import CudaColumns
 from exactrank.backends.cuda.device import Cuda, cuda
-from exactrank.backends.cuda.line_search import CudaLineSearch
+from exactrank.backends.cuda.line_search import CudaFeatures, CudaLineSearch
 from exactrank.backends.cuda.lists import Lists
 from exactrank.backends.cuda.measures import CudaMeasure, supports
 from exactrank.backends.cuda.objectives import bound_to, is_supported
@@ -256,10 +255,10 @@ def test_directrank_learns_the_same_model_on_the_gpu(gpu, on_cuda, settings):
 
 
 def test_features_are_sent_once(on_cuda, monkeypatch):
-    asked, feature = [], CudaColumns.feature
-    monkeypatch.setattr(CudaColumns, "feature", lambda self, number: asked.append(self) or feature(self, number))
+    asked, feature = [], CudaFeatures.feature
+    monkeypatch.setattr(CudaFeatures, "feature", lambda self, number: asked.append(self) or feature(self, number))
     er.DirectRank("nDCG@5", backend=er.CudaBackend(), bags=3, share=1.0).fit(learnable())
-    assert [len(columns._features) for columns in set(asked)] == [4]
+    assert [len(features._features) for features in set(asked)] == [4]
     assert len(asked) > 12
 
 

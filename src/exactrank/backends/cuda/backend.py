@@ -1,11 +1,10 @@
 """The backend of a GPU with CUDA."""
 
-from exactrank.backends.cuda.columns import CudaColumns
 from exactrank.backends.cuda.forest import CudaForestPart
-from exactrank.backends.cuda.line_search import CudaLineSearch
+from exactrank.backends.cuda.line_search import CudaFeatures, CudaLineSearch
 from exactrank.data.backend import LocalBackend
 from exactrank.learning.objectives.line_search import LineSearch
-from exactrank.learning.objectives.linear_profile import Columns
+from exactrank.learning.objectives.linear_profile import DocumentFeatures
 from exactrank.learning.trees.part import ForestPart
 
 
@@ -16,7 +15,7 @@ class CudaBackend(LocalBackend):
     'exactrank[cuda]'``.
     """
 
-    kernels = {Columns: CudaColumns, ForestPart: CudaForestPart, LineSearch: CudaLineSearch}  # noqa: RUF012
+    kernels = {DocumentFeatures: CudaFeatures, ForestPart: CudaForestPart, LineSearch: CudaLineSearch}
 
     def __repr__(self) -> str:
         return "CudaBackend()"

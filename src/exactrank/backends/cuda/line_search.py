@@ -1,4 +1,4 @@
-"""Exact line search on the GPU, for positional measures.
+"""Exact line search on the GPU, for positional measures, and the features of documents, along which lines are searched.
 
 The value along a ray is a sum over useful documents of what each contributes at its own rank, and that rank changes by one where its line
 crosses another's (`line_search.cu`, (1) there). So no document waits for another. Contributions are whole numbers of units, about 2^-60 of
@@ -11,6 +11,7 @@ Each answer that the host asks for waits for the device, so it asks once both ro
 import math
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,8 @@ from exactrank import _core
 from exactrank._support.arrays import PerDocument
 from exactrank.backends.cuda.device import BLOCK, REAL, Array, cuda, memory_for, on_host
 from exactrank.backends.cuda.lists import Lists
+from exactrank.data.ranking_data import RankingData
+from exactrank.data.scratch_arrays import FeatureColumns
 from exactrank.errors import IncompatibleError
 from exactrank.learning.objectives.step_function import SAME_VALUE, Interval, StepFunction
 from exactrank.measures.bound import BoundMeasure
@@ -272,3 +275,30 @@ def lower_edges(bins: Integers) -> Floats:
 def upper_edges(bins: Integers) -> Floats:
     """Return the upper ends of ``bins``."""
     return lower_edges(bins + 1)
+
+
+class CudaFeatures:
+    """`DocumentFeatures` on the GPU, to which each feature is sent once, in single precision."""
+
+    def __init__(self, data: RankingData) -> None:
+        self._data, self._device = data, cuda()
+        self._features: dict[int, Array] = {}
+
+    @cached_property
+    def _columns(self) -> FeatureColumns:
+        return FeatureColumns.of(self._data.X, whole=True)
+
+    def feature(self, number: int) -> Array:
+        """Return a feature of all documents."""
+        if number not in self._features:
+            with memory_for(self._data.n_documents, self._device):
+                self._features[number] = self._device.xp.asarray(self._columns[number])
+        return self._features[number]
+
+    def scores(self, weights: npt.NDArray[np.float64], threads: int) -> Array:
+        """Return the sum of the features, each times its weight."""
+        documents = self._data.n_documents
+        scores = self._device.xp.zeros(documents)
+        for j in np.flatnonzero(weights).tolist():
+            self._device.launch("add_feature", documents, REAL, self.feature(j), np.float64(weights[j]), np.int64(documents), scores)
+        return scores

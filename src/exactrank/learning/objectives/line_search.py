@@ -10,7 +10,6 @@ ranking is likeliest (Tan, Xia, Guo & Wang 2013, section 2.3).
 
 import math
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,7 +68,7 @@ class LineSearch:
             self._steps.start(self._scores)
         return self._steps.whole(slopes, low, high)
 
-    def fetch(self, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def fetch(self, numbers: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Return scores or slopes as an array of this process, which they are."""
         return numbers
 

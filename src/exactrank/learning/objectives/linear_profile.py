@@ -53,7 +53,7 @@ def columns_of(data: RankingData) -> FeatureColumns:
     return FeatureColumns.of(data.X) if data.by_column is None else data.by_column
 
 
-class Columns:
+class DocumentFeatures:
     """The features of documents, and their weighted sums, between which lines are searched."""
 
     def __init__(self, data: RankingData) -> None:
@@ -247,15 +247,15 @@ class SearchPath:
 
     def slopes(self, state: LineState, direction: Direction, threads: int) -> Slopes:
         """How fast each score changes along ``direction``."""
-        columns = self._columns(state.part)
+        features = self._features(state.part)
         if isinstance(direction, int):
-            feature = columns.feature(direction)
+            feature = features.feature(direction)
             unit = 1.0 if self.scale is None else float(self.scale[direction])
             return feature if unit == 1.0 else feature.astype(np.float64) / unit
-        return columns.scores(np.ascontiguousarray(direction if self.scale is None else direction / self.scale), threads)
+        return features.scores(np.ascontiguousarray(direction if self.scale is None else direction / self.scale), threads)
 
-    def _columns(self, part: Part) -> Columns:
-        features, kernel = self.features, part.kernel(Columns)
+    def _features(self, part: Part) -> DocumentFeatures:
+        features, kernel = self.features, part.kernel(DocumentFeatures)
         if features is None:
             return part.once("columns", lambda: kernel(part.data))
         return part.lately("columns", features.key, KEPT, lambda: kernel(features(part.data)))

@@ -68,7 +68,7 @@ class LineState:
         """Take these scores for alpha = 0."""
         self.position, self.scores = position, scores
 
-    def fetch(self, numbers: npt.NDArray[Any]) -> PerDocument:
+    def fetch(self, numbers: npt.NDArray[np.generic]) -> PerDocument:
         """Return scores or slopes as numbers in double precision of this process."""
         return np.ascontiguousarray(numbers, np.float64)
 
@@ -86,7 +86,7 @@ class WholeState(LineState):
         super().stand(position, scores, threads)
         self.value = self.search.start(scores)
 
-    def fetch(self, numbers: npt.NDArray[Any]) -> PerDocument:
+    def fetch(self, numbers: npt.NDArray[np.generic]) -> PerDocument:
         """Return scores or slopes as numbers in double precision of this process."""
         return super().fetch(self.search.fetch(numbers))
 
