@@ -15,7 +15,7 @@ class CudaBackend(LocalBackend):
     'exactrank[cuda]'``.
     """
 
-    kernels = {DocumentFeatures: CudaFeatures, ForestPart: CudaForestPart, LineSearch: CudaLineSearch}
+    kernels = {DocumentFeatures: CudaFeatures, ForestPart: CudaForestPart, LineSearch: CudaLineSearch}  # noqa: RUF012
 
     def __repr__(self) -> str:
         return "CudaBackend()"
