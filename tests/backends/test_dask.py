@@ -139,14 +139,14 @@ class Deadly:
 def test_a_task_that_dask_has_moved_to_a_hanging_worker_is_given_to_another(client, by_heartbeat, monkeypatch):
     """As it does where the one that was asked has more to do: it takes the other for idle."""
     hanging, other = by_heartbeat.alive()
-    process, submitted, asked = client.run(os.getpid)[hanging], by_heartbeat.submitted, []
+    process, submit, asked = client.run(os.getpid)[hanging], by_heartbeat.submit, []
 
     def moved(work, worker=None, elsewhere=True):
         asked.append(worker)
         by_heartbeat.stopped = hanging  # which is noticed when it has been asked
-        return submitted(work, hanging if len(asked) == 3 else worker, elsewhere)
+        return submit(work, hanging if len(asked) == 3 else worker, elsewhere)
 
-    monkeypatch.setattr(by_heartbeat, "submitted", moved)
+    monkeypatch.setattr(by_heartbeat, "submit", moved)
     os.kill(process, signal.SIGSTOP)
     try:
         assert by_heartbeat.map(abs, [-1, -2]) == [1, 2]
@@ -312,15 +312,15 @@ def test_workers_whose_memory_is_full_are_passed_over(client, by_heartbeat):
 
 def test_an_answer_that_is_not_handed_over_is_asked_for_again(client, monkeypatch):
     engine = er.DaskBackend(client)
-    gathered, tries = engine.gathered, []
+    gather, tries = engine.gather, []
 
     def once(futures, limit):
         tries.append(limit)
         if len(tries) == 1:
             raise TimeoutError
-        return gathered(futures, limit)
+        return gather(futures, limit)
 
-    monkeypatch.setattr(engine, "gathered", once)
+    monkeypatch.setattr(engine, "gather", once)
     assert engine.map(abs, [-1, -2]) == [1, 2]
     assert tries == [30.0, 60.0]
 

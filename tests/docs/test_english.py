@@ -148,17 +148,15 @@ DIALECT_PHRASES = (re.compile(r"(?<![Tt]here )\bis no \w+ of\b"), re.compile(r"\
 #: How many cases are left in the packages that are still to be rewritten. A number may only fall; a package that is not named has none.
 REMAINING: dict[str, int] = {
     "_support": 98,
-    "backends": 34,
     "cli": 184,
     "clicks": 2,
-    "compare": 152,
+    "compare": 151,
     "data": 300,
     "fusion": 162,
-    "gpu": 41,
-    "learning": 284,
+    "learning": 268,
     "measures": 51,
     "models": 166,
-    "rankers": 188,
+    "rankers": 187,
     "reproduce": 178,
 }
 

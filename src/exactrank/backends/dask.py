@@ -68,26 +68,26 @@ class DaskBackend(Backend):
 
     @property
     def status(self) -> str:
-        """How many workers there are, and what has gone to them and come back, for a line of progress."""
+        """The number of workers and of bytes that were sent and received, for a line of progress."""
         return f"{self._living} worker{'s' * (self._living != 1)}, {(self.sent + self.received) / 1e6:.1f} MB"
 
     @property
     def workers(self) -> int:
-        """How many there are."""
+        """The number of workers that show signs of life."""
         return len(self.alive())
 
     def alive(self) -> list[str]:
-        """The addresses of the workers that show signs of life, in order; an error where there are none within the time of ``silence``."""
-        begun = time.monotonic()
+        """Return the addresses of the workers that show signs of life, in order; an error if there are none for ``silence`` seconds."""
+        start = time.monotonic()
         while True:
-            found, now = self.facts(), time.monotonic()
-            self._seen = {address: (own["last_seen"], self._since(address, own["last_seen"], now)) for address, own in found.items()}
-            living = sorted(address for address in found if now - self._seen[address][1] <= self.silence)
-            working = [address for address in living if found[address]["status"] != "paused"]
+            facts, now = self.facts(), time.monotonic()
+            self._seen = {address: (fact["last_seen"], self._since(address, fact["last_seen"], now)) for address, fact in facts.items()}
+            living = sorted(address for address in facts if now - self._seen[address][1] <= self.silence)
+            working = [address for address in living if facts[address]["status"] != "paused"]
             if working:
                 self._living = len(working)
                 return working
-            if now - begun > self.silence:
+            if now - start > self.silence:
                 if living:
                     raise EngineError(
                         f"all workers of {self.address} are paused, since their memory is nearly full; start more of them, or give them a"
@@ -97,23 +97,18 @@ class DaskBackend(Backend):
             time.sleep(min(WATCH, self.silence) / 4)
 
     def _since(self, address: str, last_seen: float, now: float) -> float:
-        """When we first saw this sign of life: our clock and the scheduler's may differ."""
+        """Return when this process first saw this sign of life: its clock and the scheduler's may differ."""
         before, since = self._seen.get(address, (last_seen, now))
         return since if before == last_seen else now
 
-    @property
-    def known(self) -> list[str]:
-        """The addresses of all workers that there were at the last look; asks nobody."""
-        return list(self._seen)
-
     def facts(self) -> dict[str, Any]:
-        """What the scheduler knows of its workers, by address."""
+        """Return the scheduler's facts about its workers, by address."""
         until = time.monotonic() + self.silence
         while True:
             self._check_scheduler()
             try:
-                found = self.client.sync(self.client.scheduler.identity, n_workers=-1, callback_timeout=self.silence)
-                return dict(found["workers"])
+                identity = self.client.sync(self.client.scheduler.identity, n_workers=-1, callback_timeout=self.silence)
+                return dict(identity["workers"])
             except (OSError, AttributeError) as error:  # the connection has just been lost, and the client will notice
                 if isinstance(error, TimeoutError) or time.monotonic() > until:
                     how = f"has not answered for {self.silence:g} s" if self.client.status == "running" else "is gone"
@@ -121,39 +116,41 @@ class DaskBackend(Backend):
                 time.sleep(0.1)
 
     def _check_scheduler(self) -> None:
-        """Wait until the scheduler can be reached, but not for ever."""
-        begun = time.monotonic()
+        """Wait until the scheduler can be reached, for ``silence`` seconds at most."""
+        start = time.monotonic()
         while self.client.status != "running":
-            if time.monotonic() - begun > self.silence or self.client.status in ("closed", "closing"):
+            if time.monotonic() - start > self.silence or self.client.status in ("closed", "closing"):
                 raise EngineError(f"the scheduler at {self.address} is gone; {GO_ON}")
             time.sleep(0.1)
 
     def map(self, function: Callable[[B], A], items: Sequence[B]) -> list[A]:
-        """``function`` of each of ``items``: each worker gets its share of them in one task."""
+        """Return ``function`` of each of ``items``: each worker gets its share of them in one task."""
         alive = self.alive()
         shares = [list(range(len(items)))[number :: len(alive)] for number in range(len(alive))]
         what = f"{len(items):,} results of {getattr(function, '__name__', type(function).__name__)}"
         tasks = [
-            _Task(address, partial(_mapped, function, [items[i] for i in share]), what)
+            _Task(address, partial(_map, function, [items[i] for i in share]), what)
             for address, share in zip(alive, shares, strict=True)
             if share
         ]
-        found: dict[int, A] = {}
+        results: dict[int, A] = {}
         for share, answers in zip(shares, self.run(tasks), strict=False):
-            found |= dict(zip(share, answers, strict=True))
-        return [found[number] for number in range(len(items))]
+            results |= dict(zip(share, answers, strict=True))
+        return [results[number] for number in range(len(items))]
 
     def ask(self, data: ShardedData, question: Question[A, Any]) -> list[A]:
-        """What each partition of ``data`` answers, in order: one task per worker."""
-        asked = cloudpickle.dumps(question)
+        """Return the answer of each partition of ``data``, in order: one task per worker."""
+        packed_question = cloudpickle.dumps(question)
         tasks = [
             _Task(
-                address, partial(_answered, Round(data.key, tuple(partitions), asked)), f"{type(question).__name__} of {_paths(partitions)}"
+                address,
+                partial(_answers, Round(data.key, tuple(partitions), packed_question)),
+                f"{type(question).__name__} of {_paths(partitions)}",
             )
             for address, partitions in self.homes(data.partitions).items()
         ]
         self.rounds += 1
-        self.sent += len(asked) * len(tasks)
+        self.sent += len(packed_question) * len(tasks)
         answers: dict[int, A] = {}
         for packed in self.run(tasks):
             self.received += len(packed)
@@ -161,20 +158,20 @@ class DaskBackend(Backend):
         return [answers[partition.number] for partition in data.partitions]
 
     def forget(self, data: ShardedData) -> None:
-        """Workers give back the memory of ``data``; those that cannot be reached keep it until nobody has asked for an hour."""
+        """Give back the memory of ``data`` on workers; those that cannot be reached keep it until nobody has asked for an hour."""
         keys = [(partition, data.key) for partition in data.partitions]
         if self.client.status == "running":
             with suppress(EngineError):  # nothing is lost by it but memory, for a while
                 self.run([_Task(address, partial(forget_parts, keys), "partitions to be forgotten") for address in self.alive()])
 
     def homes(self, partitions: Iterable[Partition]) -> dict[str, list[Partition]]:
-        """Which worker answers for which of ``partitions``: each stays where it is while its worker lives, and shares are about equal."""
+        """Return the partitions of each worker: each stays where it is while its worker lives, and shares are about equal."""
         alive = self.alive()
         homes: dict[str, list[Partition]] = {address: [] for address in alive}
         homeless: list[Partition] = []
         for partition in partitions:
             homes.get(self._homes.get(partition, ""), homeless).append(partition)
-        load = {address: sum(partition.documents for partition in own) for address, own in homes.items()}
+        load = {address: sum(partition.documents for partition in share) for address, share in homes.items()}
 
         def settle(partition: Partition) -> None:
             least = min(alive, key=lambda address: load[address])
@@ -184,35 +181,35 @@ class DaskBackend(Backend):
         for partition in homeless:
             settle(partition)
         while True:  # a worker that came later takes from the one with the most, while that makes the most less
-            most = max(alive, key=lambda address: load[address])
+            busiest = max(alive, key=lambda address: load[address])
             least = min(alive, key=lambda address: load[address])
-            smallest = min(homes[most], key=lambda partition: partition.documents, default=None)
-            if smallest is None or load[least] + smallest.documents >= load[most]:
+            smallest = min(homes[busiest], key=lambda partition: partition.documents, default=None)
+            if smallest is None or load[least] + smallest.documents >= load[busiest]:
                 break
-            homes[most].remove(smallest)
-            load[most] -= smallest.documents
+            homes[busiest].remove(smallest)
+            load[busiest] -= smallest.documents
             settle(smallest)
-        for address, own in homes.items():
-            self._homes |= dict.fromkeys(own, address)
-        return {address: sorted(own, key=lambda partition: partition.number) for address, own in homes.items() if own}
+        for address, share in homes.items():
+            self._homes |= dict.fromkeys(share, address)
+        return {address: sorted(share, key=lambda partition: partition.number) for address, share in homes.items() if share}
 
     def run(self, tasks: Sequence["_Task"]) -> list[Any]:
-        """The results of ``tasks``, in order; a task whose worker falls silent is given to another."""
-        begun, patience = time.monotonic(), self.silence
+        """Return the results of ``tasks``, in order; a task whose worker falls silent is given to another."""
+        start, patience = time.monotonic(), self.silence
         where = [task.worker for task in tasks]
-        futures = [self.submitted(task.work, task.worker) for task in tasks]
+        futures = [self.submit(task.work, task.worker) for task in tasks]
         try:
             while True:
-                if not self._done(futures):
-                    self._look_after(tasks, futures, where, begun)
+                if not self._wait(futures):
+                    self._look_after(tasks, futures, where, start)
                     continue
                 for task, future in zip(tasks, futures, strict=True):
                     if future.status == "error":
-                        raise self._failed(task, future.exception())
+                        raise self._task_error(task, future.exception())
                 with suppress(TimeoutError):
-                    return self.gathered(futures, patience)
+                    return self.gather(futures, patience)
                 patience *= 2  # a worker fell silent before it handed over what it had, or there is much to hand over
-                self._look_after(tasks, futures, where, begun, again=True)
+                self._look_after(tasks, futures, where, start, again=True)
         except (CancelledError, OSError, RuntimeError) as error:
             if isinstance(error, ExactRankError):
                 raise
@@ -223,26 +220,26 @@ class DaskBackend(Backend):
             for future in futures:
                 future.release()
 
-    def submitted(self, work: Callable[[], Any], worker: str | None = None, elsewhere: bool = True) -> Any:
-        """The future of ``work`` on ``worker``, and ``elsewhere`` where that one is lost; without a ``worker`` on any."""
+    def submit(self, work: Callable[[], Any], worker: str | None = None, elsewhere: bool = True) -> Any:
+        """Return the future of ``work`` on ``worker``, or ``elsewhere`` if that one is lost; without a ``worker`` on any."""
         there = {} if worker is None else {"workers": [worker], "allow_other_workers": elsewhere}
         return self.client.submit(pickle.loads, pickle.dumps(_Parcel(cloudpickle.dumps(work))), pure=False, **there)
 
-    def gathered(self, futures: Sequence[Any], limit: float) -> list[Any]:
-        """What they give, by the straight way from the workers; a TimeoutError where that takes more than ``limit`` seconds."""
-        found: list[Any] = self.client.sync(partial(self.client.gather, asynchronous=True), futures, direct=True, callback_timeout=limit)
-        return found
+    def gather(self, futures: Sequence[Any], limit: float) -> list[Any]:
+        """Return their results, directly from the workers; a TimeoutError if that takes more than ``limit`` seconds."""
+        results: list[Any] = self.client.sync(partial(self.client.gather, asynchronous=True), futures, direct=True, callback_timeout=limit)
+        return results
 
-    def _done(self, futures: Sequence[Any]) -> bool:
-        """Are they, after a while?"""
+    def _wait(self, futures: Sequence[Any]) -> bool:
+        """Wait a while, and return whether all are done."""
         from distributed import wait
 
         with suppress(TimeoutError), self.client.as_current():
             wait(futures, timeout=WATCH)
         return all(future.done() for future in futures)
 
-    def _failed(self, task: "_Task", error: Exception) -> Exception:
-        """What to say of the ``error`` of a worker."""
+    def _task_error(self, task: "_Task", error: Exception) -> Exception:
+        """Return the error to raise after the ``error`` of a worker."""
         if type(error).__name__ == "KilledWorker":
             return EngineError(
                 f"{task.what}: each worker of {self.address} that was asked for it died, {error.args[-1] + 1} in a row, perhaps for want of"
@@ -250,30 +247,30 @@ class DaskBackend(Backend):
             )
         return foreign(error) or error
 
-    def _look_after(self, tasks: Sequence["_Task"], futures: list[Any], where: list[str], begun: float, again: bool = False) -> None:
+    def _look_after(self, tasks: Sequence["_Task"], futures: list[Any], where: list[str], start: float, again: bool = False) -> None:
         """Give tasks of silent workers to others, or all of them ``again``; raise where the limit is over."""
         alive = self.alive()
-        stranded = self._stranded(alive)
+        lost = self._lost_keys(alive)
         for number, (task, future) in enumerate(zip(tasks, futures, strict=True)):
             if future.done() and not again:
                 continue
-            if time.monotonic() - begun > self.limit:
+            if time.monotonic() - start > self.limit:
                 raise EngineError(f"{where[number]} has not given {task.what} within {self.limit:g} s; look at it, or give a longer limit")
-            if again or where[number] not in alive or future.key in stranded:
+            if again or where[number] not in alive or future.key in lost:
                 future.release()
                 where[number] = where[number] if where[number] in alive else alive[number % len(alive)]
-                futures[number] = self.submitted(task.work, where[number])
+                futures[number] = self.submit(task.work, where[number])
 
-    def _stranded(self, alive: Sequence[str]) -> set[str]:
-        """The keys of what lies with workers that are not ``alive``: Dask gives waiting tasks to whoever seems to have nothing to do."""
-        if set(self.known) <= set(alive):
+    def _lost_keys(self, alive: Sequence[str]) -> set[str]:
+        """Return the keys of tasks with workers that are not ``alive``: Dask gives waiting tasks to whoever seems to have nothing to do."""
+        if self._seen.keys() <= set(alive):
             return set()
-        found = self.client.sync(self.client.scheduler.processing, workers=None, callback_timeout=self.silence)
-        return {key for address, keys in found.items() if address not in alive for key in keys}
+        tasks = self.client.sync(self.client.scheduler.processing, workers=None, callback_timeout=self.silence)
+        return {key for address, keys in tasks.items() if address not in alive for key in keys}
 
 
 def foreign(error: Exception) -> IncompatibleError | None:
-    """What to say of an ``error`` that shows that a worker lacks this version of exactrank; None of any other."""
+    """Return the error to raise if ``error`` shows that a worker lacks this version of exactrank; None otherwise."""
     if not isinstance(error, ImportError | AttributeError) or "exactrank" not in str(error):
         return None
     version = exactrank.__version__
@@ -284,20 +281,20 @@ def foreign(error: Exception) -> IncompatibleError | None:
 
 @dataclass(frozen=True)
 class _Task:
-    """Something to do on a worker, and in words what it gives."""
+    """Work for a worker, and a description of its result."""
 
     worker: str
     work: Callable[[], Any]
     what: str
 
 
-def _answered(asked: Round) -> bytes:
-    """On a worker: the answers to ``asked``."""
+def _answers(questions: Round) -> bytes:
+    """Return, on a worker, the answers to a round of questions."""
     keep_freed_memory()
-    return packed_answers(asked)
+    return packed_answers(questions)
 
 
-def _mapped(function: Callable[[B], A], items: Sequence[B]) -> list[A]:
+def _map(function: Callable[[B], A], items: Sequence[B]) -> list[A]:
     return [function(item) for item in items]
 
 
@@ -308,11 +305,11 @@ class _Parcel:
     work: bytes
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _carried_out, (exactrank.__version__, self.work)
+        return _unpack, (exactrank.__version__, self.work)
 
 
-def _carried_out(version: str, work: bytes) -> Any:
-    """On a worker: what the packed ``work`` gives; errors say where they happened."""
+def _unpack(version: str, work: bytes) -> Any:
+    """Return, on a worker, the result of the packed ``work``; errors name the worker."""
     from distributed import get_worker
 
     who = f"worker {get_worker().address} (process {os.getpid()})"

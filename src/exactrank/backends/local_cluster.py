@@ -70,7 +70,7 @@ def dask_setup(server: Any) -> None:
 
 @contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """These ``variables`` for all processes that start within the block."""
+    """Set environment ``variables`` for all processes that start within the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ |= variables
     try:

@@ -33,7 +33,7 @@ class Cluster(Protocol):
     def alive(self) -> list[str]:
         """The addresses of the workers that show signs of life."""
 
-    def submitted(self, work: Callable[[], Any]) -> Any:
+    def submit(self, work: Callable[[], Any]) -> Any:
         """The future of ``work``."""
 
     def facts(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class ClusterServer:
             job = cloudpickle.dumps(run)
         except Exception as error:  # pickle raises whatever the value's classes raise
             return Ended(1, f"it cannot be sent to another process ({error}); leave out of it what only this process can hold")
-        self._futures[name] = self._cluster.submitted(partial(fitted, name, job, limit, *self._how))
+        self._futures[name] = self._cluster.submit(partial(fitted, name, job, limit, *self._how))
         return None
 
     def wait(self, seconds: float) -> tuple[str, Ended] | None:

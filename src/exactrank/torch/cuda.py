@@ -146,7 +146,7 @@ def measures_on(measures: list[Measure], grouped: Grouped, grades: Tensor) -> Ca
         with stream_of(scores):
             s = reals(scores)
             firsts = {bound.ties is None: bound.ties for bound in on_gpu_measures.values()}
-            orders, retrieved = {in_order: lists.order(s, first) for in_order, first in firsts.items()}, lists.count_retrieved(s)
+            orders, retrieved = {in_order: lists.order(s, first) for in_order, first in firsts.items()}, lists.retrieval_counts(s)
             rows = {
                 m: from_dlpack(bound.values(s, orders[bound.ties is None], retrieved=retrieved)) for m, bound in on_gpu_measures.items()
             }

@@ -100,7 +100,7 @@ def test_measures_are_those_of_the_processor(gpu, name, ties):
         scores[:: 3 + seed] = -np.inf  # not retrieved
         ours = er.evaluate(data, scores, [measure]).per_query[0]
         lists, given = on(gpu, data), gpu.xp.asarray(scores)
-        theirs = CudaMeasure.of(measure, lists, gpu.xp.asarray(data.y)).values(given, retrieved=lists.count_retrieved(given))
+        theirs = CudaMeasure.of(measure, lists, gpu.xp.asarray(data.y)).values(given, retrieved=lists.retrieval_counts(given))
         np.testing.assert_allclose(host(theirs), ours, atol=1e-12)
 
 

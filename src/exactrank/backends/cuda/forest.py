@@ -20,7 +20,7 @@ from exactrank.models.tree_table import TreeTable
 
 
 class CudaForestPart(ForestPart):
-    """All documents of the data, on the current GPU; attributes that begin with ``_gpu`` are arrays there."""
+    """The state of all data, on the current GPU; attributes that begin with ``_gpu`` are arrays there."""
 
     def __init__(self, part: Part, plan: Plan, trees: TreeTable | None) -> None:
         self._device = cuda()

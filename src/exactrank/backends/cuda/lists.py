@@ -55,7 +55,7 @@ class Lists:
             sort(THREADS_IF_LONG, 0, xp.empty(self.documents * bytes_per_document, np.uint8), IN_SHARED_MEMORY + 1, self.longest)
         return order
 
-    def count_retrieved(self, scores: Array) -> Array:
+    def retrieval_counts(self, scores: Array) -> Array:
         """Return the number of documents of each query with a score above -inf."""
         counts = self.device.xp.empty(self.queries, np.int32)
         self.by_query("count_retrieved", scores, self.indptr, np.int32(self.queries), counts, real=scores.dtype)

@@ -69,12 +69,12 @@ class CudaMeasure:
         """Return the value of each query, NaN if it is skipped.
 
         What exchanges change is written to ``placed`` if it is not None; to train on, a query that is skipped is worth 0. ``retrieved``
-        comes from `Lists.count_retrieved`: documents with a score of -inf do not count.
+        comes from `Lists.retrieval_counts`: documents with a score of -inf do not count.
         """
         lists, xp, measure = self.lists, self.lists.device.xp, self.measure
         order = lists.order(scores, self.ties) if order is None else order
         if measure.ties == "expected" or isinstance(measure, Bpref | PairwiseCorrect):
-            values = self._mean_values(scores, order, lists.count_retrieved(scores) if retrieved is None else retrieved)
+            values = self._mean_values(scores, order, lists.retrieval_counts(scores) if retrieved is None else retrieved)
         else:
             values = self._values_in_order(scores, order, placed, retrieved)
         if self.empty is None or measure.empty == 0 or (placed is not None and measure.empty == "skip"):
