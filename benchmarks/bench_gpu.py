@@ -9,13 +9,18 @@ Data as large as MSLR-WEB30K's training part: 18,900 queries, 2.34 million docum
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import torch
-from exactrank.learning.objectives.line_search_on_gpu import CudaLineSearch, OnGpu
 
 import exactrank as er
 import exactrank.torch as xt
+from exactrank.backends.cuda.device import Cuda, cuda
+from exactrank.backends.cuda.line_search import CudaLineSearch
+from exactrank.data.sharded import with_kernels
 from exactrank.learning.objectives.line_search import LineSearch
 from exactrank.learning.objectives.linear_profile import LinearProfile
 from exactrank.learning.optimizers.coordinate import CoordinateSearch
@@ -116,20 +121,19 @@ def _line_search(queries: int = 20_000, documents: int = 120) -> None:
     bound = er.measures.NDCG(k=10).on(data)
     columns = np.stack([grades * 0.3 + rng.normal(size=len(grades)) for _ in range(8)]).astype(np.float32)
     scores = columns[:4].sum(0, dtype=np.float64)
-    gpu = OnGpu()
-    on_gpu, on_processor = CudaLineSearch(bound, gpu), LineSearch(bound)
+    on_gpu, on_processor = CudaLineSearch(bound), LineSearch(bound)
     print(
         f"exact line search, {queries:,} x {documents} documents: value {on_gpu.start(scores):.12f} and {on_processor.start(scores):.12f}"
     )
     for j in (0, 5):
         for search in (on_gpu, on_processor):
-            times = []
+            times, slopes = [], cuda().xp.asarray(columns[j]) if search is on_gpu else columns[j]
             for _ in range(6 if search is on_gpu else 2):
                 torch.cuda.synchronize()
                 begin = time.perf_counter()
-                found = search.best(gpu.feature(columns[j]) if search is on_gpu else columns[j])
+                interval = search.best(slopes)
                 times.append(time.perf_counter() - begin)
-            print(f"  {type(search).__name__:<20} feature {j}: {1e3 * min(times):8.2f} ms, {found}")
+            print(f"  {type(search).__name__:<20} feature {j}: {1e3 * min(times):8.2f} ms, {interval}")
 
 
 def _round(queries: int = 20_000, documents: int = 120) -> None:
@@ -138,7 +142,7 @@ def _round(queries: int = 20_000, documents: int = 120) -> None:
     grades = rng.choice(5, queries * documents, p=[0.52, 0.25, 0.15, 0.06, 0.02])
     X = rng.standard_normal((len(grades), FEATURES), np.float32) + (grades * 0.1)[:, None].astype(np.float32)
     data = er.RankingData.from_arrays(X, grades, group=np.full(queries, documents))
-    problem = LinearProfile.of(er.measures.NDCG(k=10, ties="pessimistic").over(data), gpu=OnGpu())
+    problem = LinearProfile.of(er.measures.NDCG(k=10, ties="pessimistic").over(with_kernels(data, er.CudaBackend())))
     search, times = CoordinateSearch(), []
     state = search.init(problem, np.ones(FEATURES), rng)
     for _ in range(2):  # the features are sent before the first
@@ -148,7 +152,7 @@ def _round(queries: int = 20_000, documents: int = 120) -> None:
         print(f"a round over {FEATURES} weights, {len(grades):,} documents: {times[-1]:.3f} s, from {state.value:.6f} to {after.value:.6f}")
         state = after
     begin = time.perf_counter()
-    er.DirectRank("nDCG@10", device="cuda", start=np.ones(FEATURES).tolist(), max_iter=1).fit(data)
+    er.DirectRank("nDCG@10", backend=er.CudaBackend(), start=np.ones(FEATURES).tolist(), max_iter=1).fit(data)
     print(f"DirectRank of one round, from raw data to model: {time.perf_counter() - begin:.1f} s")
 
 
@@ -160,20 +164,21 @@ def _trees(sizes: np.ndarray, count: int = 300) -> None:
     data = er.RankingData.from_arrays(X, grades, group=sizes)
     for ranker in (er.MART, er.LambdaMART):
         settings = {"leaves": 31, "query_fraction": 1.0, "feature_fraction": 1.0, "bags": 0}
-        _tree_steps(ranker("nDCG@10", device="cuda", **settings), data)
-        models = {}
-        for device in ("cuda", None):
+        _tree_steps(ranker("nDCG@10", backend=er.CudaBackend(), **settings), data)
+        models = []
+        for backend in (er.CudaBackend(), None):
             begin = time.perf_counter()
-            models[device] = ranker("nDCG@10", trees=count, device=device, **settings).fit(data)
+            models.append(ranker("nDCG@10", trees=count, backend=backend, **settings).fit(data))
             took = time.perf_counter() - begin
-            print(f"{ranker.__name__} of {count} trees, device={device}, from raw data to model: {took:.2f} s", flush=True)
-        ours, theirs = (models[device].predict(X[:100_000]) for device in ("cuda", None))
+            print(f"{ranker.__name__} of {count} trees, backend={backend}, from raw data to model: {took:.2f} s", flush=True)
+        ours, theirs = (model.predict(X[:100_000]) for model in models)
         print(f"  the scores are {'the same' if np.array_equal(ours, theirs) else 'NOT THE SAME'} to the bit", flush=True)
 
 
 def _tree_steps(ranker: MART | LambdaMART, data: er.RankingData, repeats: int = 20) -> None:
     """Print the median time of each step of a tree, whose leaves are settled and added; without that of the measure on all queries."""
-    forest = ranker._forest(Task(parse_measure(ranker.measure), data), ranker._objective(parse_measure(ranker.measure)))
+    measure = parse_measure(ranker.measure)
+    forest = ranker._forest(Task(measure, with_kernels(data, ranker.backend)), ranker._objective(measure))
     forest.verdict(Trees())
     part, plan, times = forest.part, forest.plan, defaultdict(list)
     for number in range(repeats):
@@ -184,20 +189,15 @@ def _tree_steps(ranker: MART | LambdaMART, data: er.RankingData, repeats: int = 
             torch.cuda.synchronize()
             marks.append(time.perf_counter())  # noqa: B023
 
-        slope, curvature, _ = part.largest_forces(number)
+        part._follow(number)
+        slope, curvature, _ = part._extremes
         mark()
         allowed, key = plan.draws.features(number, plan.layout)
         state = TreeState(number, Units.of(slope, curvature, plan.documents), False, allowed)
         growth = forest._settings.begin(plan.layout, forest._pool, allowed, plan.documents, state.units, key)
         part.start(state)
         mark()
-        rounds = asking = 0
-        while asked := growth.asks(ahead=True):
-            begin = time.perf_counter()
-            histograms = part._answer(asked, allowed)
-            asking += time.perf_counter() - begin
-            growth.take(histograms, plan.threads)
-            rounds += 1
+        part.grow(growth, state)
         mark()
         tree = growth.tree()
         part.settle(tree, state)
@@ -205,11 +205,36 @@ def _tree_steps(ranker: MART | LambdaMART, data: er.RankingData, repeats: int = 
         mark()
         for name, took in zip(("forces", "root", "growth", "leaves and scores"), np.diff(marks), strict=True):
             times[name].append(took)
-        times["  of growth: splits and histograms"].append(asking)
         times["all"].append(marks[-1] - marks[0])
-    print(f"{type(ranker).__name__}: a tree of {len(tree.documents)} leaves in {rounds} rounds, {data.n_documents:,} x {FEATURES}")
+    print(f"{type(ranker).__name__}: a tree of {len(tree.documents)} leaves, {data.n_documents:,} x {FEATURES}")
     for name, taken in times.items():
         print(f"  {name:<40} {1e3 * np.median(taken):8.3f} ms", flush=True)
+    with _kernel_times() as kernels:
+        part.grow(
+            forest._settings.begin(plan.layout, forest._pool, allowed, plan.documents, state.units, key), replace(state, number=repeats)
+        )
+    for name, taken in kernels.items():
+        print(f"  of growth and root: {len(taken):4} x {name:<22} {1e3 * sum(taken):8.3f} ms", flush=True)
+
+
+@contextmanager
+def _kernel_times() -> Iterator[dict[str, list[float]]]:
+    """Provide the seconds of each launch of each kernel in the block, each of which is waited for."""
+    times: dict[str, list[float]] = defaultdict(list)
+    launches = Cuda.launch, Cuda.launch_blocks
+
+    def timed(launch, device: Cuda, kernel: str, *args: object) -> None:
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        launch(device, kernel, *args)
+        torch.cuda.synchronize()
+        times[kernel].append(time.perf_counter() - begin)
+
+    Cuda.launch, Cuda.launch_blocks = ((lambda device, *args, launch=launch: timed(launch, device, *args)) for launch in launches)
+    try:
+        yield times
+    finally:
+        Cuda.launch, Cuda.launch_blocks = launches  # type: ignore[method-assign]
 
 
 def _ranking(scores: torch.Tensor, lists: Grouped) -> None:
