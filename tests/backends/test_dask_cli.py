@@ -15,6 +15,7 @@ import pytest
 import exactrank as er
 from exactrank.cli.cluster import backend_at, shards_at
 from exactrank.data.backend import LocalBackend
+from exactrank.data.dataset import EachPart
 from exactrank.data.formats.base import Columns, ReadOptions
 from exactrank.data.sharded import sharded
 from tests.backends.test_engine import made
@@ -79,7 +80,7 @@ def test_urls_of_other_systems_are_fetched(folder):
     whole = er.read(folder / "whole.xr")
     for given in ("memory://bucket/part-*.xr", "memory://bucket/shards.json"):
         found = sharded(er.read_shards(given), LocalBackend(), 5_000)
-        assert found.ask(lambda part: part.data.y.tolist()) == [
+        assert found.ask(EachPart(lambda part: part.data.y.tolist())) == [
             whole.y[whole.indptr[part.first] : whole.indptr[part.first + part.queries]].tolist() for part in found.partitions
         ]
     assert [Path(file.path).name for file in shards_at(Path("memory://bucket/part-*.xr"), False, ReadOptions()).files] == [

@@ -376,7 +376,7 @@ def _saved(model, folder):
 
 def test_the_file_has_levels_and_fits_its_schema(tmp_path):
     record = json.loads(_saved(fitted().model_, tmp_path).read_text())
-    schema = json.loads((Path(er.__file__).parent / "scorers" / "model.schema.json").read_text())
+    schema = json.loads((Path(er.__file__).parent / "models" / "model.schema.json").read_text())
     Draft202012Validator(schema).validate(record)
     assert record["scorer"]["levels"]["shop"] == ["s1", "s2"]
     for levels in ([], {"color": "red"}, {"color": ["red", "red"]}, {"color": [1]}, {"color": [""]}, {"other": ["red"]}):

@@ -12,7 +12,9 @@ from hypothesis import example, given, settings, strategies as st
 
 import exactrank as er
 from exactrank import _core
+from exactrank.data.files import write_stream
 from exactrank.data.formats import letor
+from exactrank.data.formats.base import ReadOptions
 from tests.reference import letor as reference
 
 NUMBERS = st.one_of(
@@ -151,7 +153,7 @@ def test_streaming_in_small_blocks_equals_reading(tmp_path, monkeypatch):
     path = write(tmp_path, rows)
     whole = er.read(path)
     monkeypatch.setattr(letor, "TEXT_BLOCK", 64)
-    stream = letor.LetorFormat().stream(path, er.data.format.ReadOptions())
+    stream = letor.LetorFormat().stream(path, ReadOptions())
     blocks = list(stream.blocks)
     assert len(blocks) > 5
     assert stream.feature_names == whole.feature_names
@@ -332,7 +334,7 @@ def test_query_sizes_beside_the_text(tmp_path, suffix):
     assert data.indptr.tolist() == [0, 2, 3]
     assert data.X.tolist() == [[5, 0], [6, 0], [0, 7]]
     assert data.docid.tolist() == ["d1", "", ""]
-    er.data.formats.write_stream(letor.LetorFormat().stream(path, er.data.format.ReadOptions()), tmp_path / "all.txt")
+    write_stream(letor.LetorFormat().stream(path, ReadOptions()), tmp_path / "all.txt")
     assert er.read(tmp_path / "all.txt").qid.tolist() == [0, 1]
     (tmp_path / "rank.train.gz").write_bytes(gzip.compress(path.read_bytes()))
     assert er.read(tmp_path / "rank.train.gz").n_queries == 2

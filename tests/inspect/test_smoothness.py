@@ -282,7 +282,7 @@ def test_what_is_refused():
 
 
 def test_optimality_of_a_network_says_what_to_do():
-    with pytest.raises(IncompatibleError, match=r"give a linear model; probe smoothness \(er.inspect.smoothness\) looks at networks"):
+    with pytest.raises(IncompatibleError, match=r"give a linear model; inspect smoothness \(er.inspect.smoothness\) looks at networks"):
         er.inspect.optimality(judged(), network())
 
 

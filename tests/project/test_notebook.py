@@ -28,10 +28,10 @@ RESULTS = {
     "evaluation": "trees.model_.evaluate(valid, ['nDCG@10', 'AP'])",
     "history": "trees.history_",
     "fusion": "er.fuse(er.systems_from_frame(frame, ['bm25', 'dense']), folds=2, bootstrap=20)",
-    "importance": "er.inspect.importance(trees, valid, repeats=1)",
-    "optimality": "er.inspect.optimality(linear, valid)",
-    "smoothness": "er.inspect.smoothness(linear, valid, samples=[])",
-    "forces": "er.inspect.forces(er.losses.Lambdas(), valid, queries=3)",
+    "importance": "er.inspect.importance(valid, trees, repeats=1)",
+    "optimality": "er.inspect.optimality(valid, linear)",
+    "smoothness": "er.inspect.smoothness(valid, linear, samples=[])",
+    "forces": "er.inspect.forces(valid, er.losses.Lambdas(), queries=3)",
     "step function": "er.profile(valid, linear.predict(valid), valid.feature('bm25'), 'nDCG@10')",
     "comparison": "er.compare(data, [er.Ridge(), er.RankBoost(max_iter=5)], trials=1, folds=3, workers=1)",
 }
@@ -44,8 +44,8 @@ RANKERS = {
 PICTURES = {
     "history": "trees.history_.plot()",
     "history again": "trees.history_.plot()  # once more",
-    "importance": "er.inspect.importance(trees, valid, repeats=1).plot()",
-    "optimality": "er.inspect.optimality(linear, valid).plot();",
+    "importance": "er.inspect.importance(valid, trees, repeats=1).plot()",
+    "optimality": "er.inspect.optimality(valid, linear).plot();",
 }
 
 

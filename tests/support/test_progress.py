@@ -26,7 +26,7 @@ data = er.RankingData.from_arrays(rng.normal(size=(160, 3)), rng.integers(0, 3, 
 """
 CALLS = {
     "fit": "er.LambdaMART(trees=40, bags=0).fit(data, progress={})",
-    "tune": "er.tune('ridge', data, trials=2, folds=2, progress={})",
+    "tune": "er.tune(data, 'ridge', trials=2, folds=2, progress={})",
     "compare": "er.compare(data, ['ridge'], folds=3, progress={})",
     "fuse": "er.fuse(data, folds=2, bootstrap=5, cells=100, progress={})",
 }
