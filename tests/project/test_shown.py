@@ -356,7 +356,7 @@ def test_a_fusion_of_two_is_shown_with_its_picture():
 
 
 def test_colors_are_those_of_the_report():
-    style = (ROOT / "src" / "exactrank" / "compare" / "page" / "report.css").read_text()
+    style = (ROOT / "src" / "exactrank" / "compare" / "report" / "report.css").read_text()
     light = dict(re.findall(r"--(c\d|ink|quiet): (#\w+)", style.partition("@media")[0]))
     full = {name: color if len(color) == 7 else "#" + "".join(2 * digit for digit in color[1:]) for name, color in light.items()}
     assert tuple(full[f"c{i}"] for i in range(len(pictures.COLORS))) == pictures.COLORS

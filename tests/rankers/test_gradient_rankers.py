@@ -245,12 +245,12 @@ def drawn(**settings):
 @pytest.mark.parametrize("settings", [{"solver": "sgd", "learning_rate": 0.01}, {"learning_rate": 0.01}], ids=["sgd", "adam"])
 def test_draws_are_new_in_each_epoch_and_those_of_the_seed(settings, monkeypatch):
     numbers = []
-    draw = er.losses.SampledLambdas.drawn
-    monkeypatch.setattr(er.losses.SampledLambdas, "drawn", lambda self, number: numbers.append(number) or draw(self, number))
+    draw = er.losses.SampledLambdas.with_draws
+    monkeypatch.setattr(er.losses.SampledLambdas, "with_draws", lambda self, number: numbers.append(number) or draw(self, number))
     once = drawn(**settings)
     assert numbers == [0, 0, 1, 2, 3, 4, 5]  # for the start, and for each epoch
     assert once.weights_.tobytes() == drawn(**settings).weights_.tobytes()
-    monkeypatch.setattr(er.losses.SampledLambdas, "drawn", lambda self, number: self)
+    monkeypatch.setattr(er.losses.SampledLambdas, "with_draws", lambda self, number: self)
     assert once.weights_.tobytes() != drawn(**settings).weights_.tobytes()
 
 

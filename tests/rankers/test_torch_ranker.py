@@ -174,7 +174,7 @@ def test_a_module_of_ones_own(tmp_path):
         (lambda features: torch.nn.Linear(features, 2), r"gives a tensor of shape \(2, 2\) for 2 documents; it must give one score"),
         (lambda features: torch.nn.Linear(features + 1, 1), "cannot read two documents of 4 features"),
         (lambda features: torch.nn.ReLU(), "no parameters that could be trained"),
-        (lambda features: "a module", "no torch.nn.Module"),
+        (lambda features: "a module", "not a torch.nn.Module"),
     ],
 )
 def test_bad_modules_are_named(module, told):

@@ -341,7 +341,7 @@ def test_deep_trees_are_written_or_refused(to):
 
 @pytest.mark.parametrize("to", ["elasticsearch-ltr", "elasticsearch", "solr", "ranklib"])
 def test_trees_that_are_a_leaf_are_written_and_no_trees_refused(to):
-    made = er.export(er.models.TreeEnsemble.added([deep(0), deep(1)], [1.0, 1.0]), to)
+    made = er.export(er.models.TreeEnsemble.combine([deep(0), deep(1)], [1.0, 1.0]), to)
     np.testing.assert_array_equal(made.target.scores(made.content, np.array([[0.0], [1.0]]), ("a",)), [0, 1])
     with pytest.raises(IncompatibleError, match="scores all documents the same"):
         er.export(deep(1).first(0), to)
