@@ -5,7 +5,7 @@ Names are imported when first used, so that a measure does not import rankers.
 
 from typing import TYPE_CHECKING
 
-from exactrank._support.registry import imported_late
+from exactrank._support.registry import lazy_getattr
 
 if TYPE_CHECKING:
     from exactrank._support.arrays import PerDocument as PerDocument
@@ -64,4 +64,4 @@ PUBLIC = {
     "storable": "_support.serialize",
     "stream_of": "data.formats.stream",
 }
-__getattr__ = imported_late("exactrank", PUBLIC)
+__getattr__ = lazy_getattr("exactrank", PUBLIC)

@@ -8,7 +8,7 @@ can be loaded, so that none of it needs to know the rest.
 import os
 from typing import TypeVar, overload
 
-from exactrank._support.files import read_bounded
+from exactrank._support.files import read_small_file
 from exactrank._support.registry import Registry
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.models.formats import READERS
@@ -37,7 +37,7 @@ def load(path: str | os.PathLike[str], n_features: int | None = None, module: ob
     executed: a model that [`TorchRanker`][exactrank.TorchRanker] trained of a module of your own needs ``module``, that module or the
     function that makes it; where a model has several, a mapping from the names in the file to them.
     """
-    content = Content(bytes(read_bounded(path, MOST)), str(path), n_features, module)
+    content = Content(bytes(read_small_file(path, MOST)), str(path), n_features, module)
     try:
         loaded = _reader_of(content).read(content)
     except DataError as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from exactrank._support.error_text import LONGEST, clipped, reason_of
+from exactrank._support.text import LONGEST, clip, reason_of
 from exactrank.compare.workers import Ended, Server
 from tests.cli.test_cli import PROGRAM
 from tests.events import HANGS, Letterbox, gone
@@ -134,7 +134,7 @@ def test_reasons_are_short_and_can_be_written(server, tmp_path):
     assert len(reason.encode()) < 4 * LONGEST
     assert reason.startswith("RuntimeError: ää")
     assert reason.endswith("ä\\udcff the end")
-    assert len(clipped("x" * 10**6)) <= LONGEST
+    assert len(clip("x" * 10**6)) <= LONGEST
     assert reason_of(MemoryError()) == "MemoryError"
 
 

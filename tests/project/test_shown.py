@@ -19,8 +19,8 @@ from matplotlib.axes import Axes
 
 import exactrank as er
 from exactrank._support import pictures
-from exactrank._support.pictures import Pictured
-from exactrank._support.tables import COLUMNS, ROWS, Shown, Table
+from exactrank._support.pictures import Plottable
+from exactrank._support.tables import COLUMNS, ROWS, Table, Tabular
 from exactrank.compare.results import Trial
 from exactrank.data.formats.trec import Judgments, RetrievalRun
 from exactrank.learning.training.history import History
@@ -333,8 +333,8 @@ def test_all_results_are_looked_at():
     assert len(repr(deep)) < 100
     assert "<table" in deep._repr_html_()
     kinds.add(type(deep))
-    assert _derived(Shown) - {er.models.Sum, Scorer} <= kinds
-    assert _derived(Pictured) == {type(result(name)) for name in PICTURED}
+    assert _derived(Tabular) - {er.models.Sum, Scorer} <= kinds
+    assert _derived(Plottable) == {type(result(name)) for name in PICTURED}
 
 
 def _derived(kind):

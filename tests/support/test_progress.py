@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import exactrank as er
-from exactrank._support.progress_bars import Advance, heard, in_words, times
+from exactrank._support.progress_bars import Advance, duration_text, progress_listener, times_text
 from exactrank.learning.training.progress import Progress, line_of
 
 TIMES = r"(\d+ d \d+ h|\d+ h \d+ min|\d+ min \d+ s|\d+ s)"
@@ -88,7 +88,7 @@ def test_a_function_hears_of_every_step(name):
 def test_anything_else_is_refused():
     with pytest.raises(er.errors.SettingError, match="progress='yes' is not True, False or a function"):
         er.Ridge().fit(data_of(12), progress="yes")
-    with heard(None, "", lambda step: step) as nobody:
+    with progress_listener(None, "", lambda step: step) as nobody:
         assert nobody is None
 
 
@@ -119,9 +119,9 @@ def test_what_ctrl_c_ends_warns():
 
 def test_times_cannot_be_misread():
     for seconds in (0, 0.4, 12, 59.6, 60, 75, 3599, 5714, 86400, 1e7):
-        assert re.fullmatch(TIMES, in_words(seconds)), in_words(seconds)
-    assert times(4, None) == times(4, 0) == "4 s elapsed"
-    assert times(12, 12 / (12 + 5714)) == "12 s elapsed, about 1 h 35 min left"
+        assert re.fullmatch(TIMES, duration_text(seconds)), duration_text(seconds)
+    assert times_text(4, None) == times_text(4, 0) == "4 s elapsed"
+    assert times_text(12, 12 / (12 + 5714)) == "12 s elapsed, about 1 h 35 min left"
     assert line_of("AP", Progress(0, 0, 0.5)).share is None
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from typer.testing import CliRunner
 
 import exactrank as er
-from exactrank._support.tables import _LATEX, Marked, Table
+from exactrank._support.tables import _LATEX, MarkedNumber, Table
 from exactrank._support.text import printable
 from exactrank.cli import app
 from exactrank.compare.report import report_html
@@ -103,7 +103,7 @@ def test_errors_are_one_line(named, name):
 
 
 def table_of(names):
-    return Table(names[0], ["name", *names[:2]], [[name, 0.5, Marked(0.25, "a", True)] for name in names], names[1])
+    return Table(names[0], ["name", *names[:2]], [[name, 0.5, MarkedNumber(0.25, "a", True)] for name in names], names[1])
 
 
 def test_tables_for_terminals():

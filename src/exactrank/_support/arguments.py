@@ -9,10 +9,10 @@ from typing import Any
 from exactrank.errors import IncompatibleError, SettingError
 
 
-def described(value: object) -> str:
+def describe(value: object) -> str:
     """Return a short description of ``value`` for an error.
 
-    >>> described(None), described(3.0), described([1, 2]), described(int)
+    >>> describe(None), describe(3.0), describe([1, 2]), describe(int)
     ('None', '3.0', 'of type list', 'the class int')
     """
     if value is None or isinstance(value, int | float | complex | str | bytes):
@@ -24,7 +24,7 @@ def described(value: object) -> str:
 
 def wrong_kind(name: str, value: object, expected: str) -> IncompatibleError:
     """Return the error for an argument ``name`` that is not what is ``expected``."""
-    return IncompatibleError(f"{name} is {described(value)}; give {expected}")
+    return IncompatibleError(f"{name} is {describe(value)}; give {expected}")
 
 
 def check_kind(name: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 from exactrank._support.arguments import check_kind
-from exactrank._support.locks import make_locked, sweep
+from exactrank._support.locks import make_locked_file, sweep
 from exactrank._support.pipes import Pipe
 from exactrank.errors import DataError, OutputExistsError
 
@@ -130,7 +130,7 @@ class _Part:
         sweep(folder, re.compile(rf"\.{re.escape(stem)}\.{_TOKEN}\.part", re.DOTALL), Path.unlink)
         try:
             mode = 0o600 if target.exists() else 0o666  # of what is replaced nobody sees more than before
-            self.part, self._handle = make_locked(lambda: folder / f".{stem}.{secrets.token_hex(8)}.part", mode)
+            self.part, self._handle = make_locked_file(lambda: folder / f".{stem}.{secrets.token_hex(8)}.part", mode)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path)) from None
         with ExitStack() as failed:
@@ -238,7 +238,7 @@ def scratch_folder(within: Path | None = None) -> Iterator[Path]:
     """An empty folder that is gone afterwards, ``within`` a folder or the system's for temporary files."""
     home = Path(tempfile.gettempdir()) if within is None else within
     sweep(home, _SCRATCH_LOCK, _remove_scratch)
-    lock, handle = make_locked(lambda: home / f"exactrank-{secrets.token_hex(8)}.lock", 0o600)
+    lock, handle = make_locked_file(lambda: home / f"exactrank-{secrets.token_hex(8)}.lock", 0o600)
     try:
         lock.with_suffix("").mkdir(0o700)
         yield lock.with_suffix("")
@@ -276,7 +276,7 @@ def allocate(handle: int, size: int) -> None:
 
 
 @contextmanager
-def made_folder(path: Path) -> Iterator[Path]:
+def output_folder(path: Path) -> Iterator[Path]:
     """The folder, made where it is not there; what was made goes again where the block fails and leaves it empty."""
     if is_stream(path):
         raise DataError(f"{path} is standard output, which takes a single file; give a folder")
@@ -326,7 +326,7 @@ def open_bytes(path: str | os.PathLike[str]) -> Iterator[Readable]:
             raise DataError(f"{path}: the gzip stream is damaged or cut short ({error}); copy or download the file again") from None
 
 
-def whole_lines(path: str | os.PathLike[str], size: int) -> Iterator[bytes]:
+def line_blocks(path: str | os.PathLike[str], size: int) -> Iterator[bytes]:
     """A text in blocks of whole lines, each block of about ``size`` bytes; a line of more than `LINE` bytes is a `DataError`."""
     rest, lines = bytearray(), 0
     with open_bytes(path) as file:
@@ -343,7 +343,7 @@ def whole_lines(path: str | os.PathLike[str], size: int) -> Iterator[bytes]:
         yield bytes(rest)
 
 
-def read_bounded(path: str | os.PathLike[str], most: int) -> bytearray:
+def read_small_file(path: str | os.PathLike[str], most: int) -> bytearray:
     """All bytes of a file, which are at most ``most``."""
     found = bytearray()
     with open_bytes(path) as file:

@@ -21,7 +21,7 @@ from pathlib import Path
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF}
 
 
-def make_locked(new_path: Callable[[], Path], mode: int = 0o666) -> tuple[Path, int]:
+def make_locked_file(new_path: Callable[[], Path], mode: int = 0o666) -> tuple[Path, int]:
     """A new file at a path that ``new_path`` draws, locked until its descriptor, the second of the two, is closed."""
     while True:
         path = new_path()

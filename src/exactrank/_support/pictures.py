@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from exactrank._support.arrays import Floats
 from exactrank._support.files import whole_file
-from exactrank._support.text import printable, shortened
+from exactrank._support.text import clip, printable
 from exactrank.errors import DataError, IncompatibleError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ INK, QUIET = "#1c2024", "#5b646e"
 SIZE = (8.0, 4.5)  #: inches, unless a picture says otherwise
 
 
-class Pictured(ABC):
+class Plottable(ABC):
     """A result with a picture. It is drawn into one Axes; one that shows more in a figure of its own overrides `_fill` too."""
 
     @abstractmethod
@@ -108,7 +108,7 @@ def look() -> Any:
     return mpl.rc_context(style)
 
 
-def picture_html(result: Pictured) -> str:
+def picture_html(result: Plottable) -> str:
     """The picture of a result, for a notebook."""
     file = io.BytesIO()
     result.figure().savefig(file, format="png", dpi=90)
@@ -148,7 +148,7 @@ def caption(text: str, most: int = CAPTION) -> str:
     >>> print(caption("_$x$"))
      _\\$x\\$
     """
-    shown = shortened(printable(text), most).replace("$", r"\$")
+    shown = clip(printable(text), most).replace("$", r"\$")
     return f" {shown}" if shown.startswith("_") else shown
 
 

@@ -52,14 +52,14 @@ class ProgressLine:
 
 
 @contextmanager
-def heard(
+def progress_listener(
     progress: "bool | Callable[[T], None] | None", title: str, line: Callable[[T], ProgressLine]
 ) -> Iterator[Callable[[T], None] | None]:
     """Who hears of every step: a function, a line called ``title`` that shows what ``line`` makes of it, or nobody."""
     if callable(progress):
         yield progress
     elif progress is True:
-        with drawn(title) as draw:
+        with progress_bar(title) as draw:
             yield lambda step: draw(line(step))
     elif progress is None or progress is False:
         yield None
@@ -67,7 +67,7 @@ def heard(
         raise SettingError(f"progress={progress!r} is not True, False or a function that is called with every step")
 
 
-def in_steps(listener: Callable[[Advance], None] | None, steps: int) -> Callable[[str], None]:
+def step_listener(listener: Callable[[Advance], None] | None, steps: int) -> Callable[[str], None]:
     """What is called with a word for each of some steps as it begins; the listener, if there is one, hears of it."""
     done = count()
 
@@ -80,7 +80,7 @@ def in_steps(listener: Callable[[Advance], None] | None, steps: int) -> Callable
 
 
 @contextmanager
-def drawn(title: str, *, quiet: bool = False) -> Iterator[Callable[[ProgressLine], None]]:
+def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Callable[[ProgressLine], None]]:
     """What draws lines where somebody watches, unless it is to be ``quiet``."""
     from rich.console import Console
 
@@ -144,7 +144,7 @@ def _columns(title: str) -> list[Any]:
         """How long it took, and how long it will take."""
 
         def render(self, task: Any) -> Text:
-            return Text(times(task.elapsed or 0.0, task.percentage / 100 if task.total else None, task.fields["left"]))
+            return Text(times_text(task.elapsed or 0.0, task.percentage / 100 if task.total else None, task.fields["left"]))
 
     class Share(ProgressColumn):
         """In percent, once it is known."""
@@ -155,23 +155,23 @@ def _columns(title: str) -> list[Any]:
     return [TextColumn(printable(title), markup=False), BarColumn(WIDTH), Share(), Times(), TextColumn(" {task.description}", markup=False)]
 
 
-def times(elapsed: float, share: float | None, left: float | None = None) -> str:
+def times_text(elapsed: float, share: float | None, left: float | None = None) -> str:
     """The time that is spent and, as soon as it can be told, the time that is left.
 
-    >>> times(0.2, None), times(12, 0.25), times(75, 0.5, 5700)
+    >>> times_text(0.2, None), times_text(12, 0.25), times_text(75, 0.5, 5700)
     ('0 s elapsed', '12 s elapsed, about 36 s left', '1 min 15 s elapsed, about 1 h 35 min left')
-    >>> times(12, 0.99999), times(12, 1)
+    >>> times_text(12, 0.99999), times_text(12, 1)
     ('12 s elapsed, about 1 s left', '12 s elapsed')
     """
     if left is None and share and elapsed >= SOON:
         left = elapsed * (1 - share) / share
-    return f"{in_words(elapsed)} elapsed" + ("" if left is None or share == 1 else f", about {in_words(max(left, 1))} left")
+    return f"{duration_text(elapsed)} elapsed" + ("" if left is None or share == 1 else f", about {duration_text(max(left, 1))} left")
 
 
-def in_words(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """A duration in its two largest units.
 
-    >>> in_words(4.2), in_words(75), in_words(5714), in_words(200_000)
+    >>> duration_text(4.2), duration_text(75), duration_text(5714), duration_text(200_000)
     ('4 s', '1 min 15 s', '1 h 35 min', '2 d 7 h')
     """
     whole = round(seconds)

@@ -59,7 +59,7 @@ class Registry(Mapping[str, T]):
                 raise self.unknown(name, self)
             point = points[key]
             remedy = f"fix or uninstall the package {_package(point)}"
-            theirs = imported(point, remedy)
+            theirs = load_entry_point(point, remedy)
             if key not in self.own:  # which importing it may have added
                 if not self.fits(theirs):
                     raise self.error(f"{point.name}: {point.value} is no {self.what}; {remedy}")
@@ -94,7 +94,7 @@ class Registry(Mapping[str, T]):
         warnings.warn(told, PluginWarning, stacklevel=4)
 
 
-def imported_late(package: str, modules: Mapping[str, str]) -> Callable[[str], type]:
+def lazy_getattr(package: str, modules: Mapping[str, str]) -> Callable[[str], type]:
     """The ``__getattr__`` of a package whose classes are imported when first used, each from the module named beside it."""
 
     def found(name: str) -> type:
@@ -105,9 +105,9 @@ def imported_late(package: str, modules: Mapping[str, str]) -> Callable[[str], t
     return found
 
 
-def imported(point: "EntryPoint", remedy: str) -> Any:
+def load_entry_point(point: "EntryPoint", remedy: str) -> Any:
     """What ``point`` names; importing a module of others may raise anything, which is reported with the ``remedy``."""
-    from exactrank._support.error_text import reason_of
+    from exactrank._support.text import reason_of
 
     try:
         return point.load()

@@ -1,7 +1,7 @@
-"""Tables of words and numbers: for a terminal, Markdown, LaTeX, CSV and HTML; and results, which notebooks show as such tables.
+"""Tables of words and numbers for a terminal, Markdown, LaTeX, CSV and HTML, and results that notebooks show as tables.
 
-Words may come from anywhere, so each form escapes what it would take for more than words: markup in Markdown, LaTeX and HTML, and in CSV
-what a spreadsheet would take for a formula. In all forms words are `printable`.
+Words may come from anywhere. So each format escapes its markup, and CSV also what a spreadsheet would take for a formula. In all formats
+words are `printable`.
 """
 
 import csv
@@ -20,28 +20,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exactrank._support.error_text import clipped
-from exactrank._support.text import printable
+from exactrank._support.text import clip, printable
 from exactrank.errors import IncompatibleError
 
 
 @dataclass(frozen=True)
-class Marked:
-    """A number with marks, as in tables of papers: 0.5132 with the letters of the methods it beats; the best is bold."""
+class MarkedNumber:
+    """A number with marks, as in tables of papers: 0.5132 with the letters of the methods that it beats; the best is bold."""
 
     value: float
     marks: str = ""
     best: bool = False
 
 
-Cell = str | int | float | Marked
-Values = Sequence[Any] | npt.NDArray[Any]  #: of one column, a value per row
-ROWS, COLUMNS, LETTERS = 10, 12, 48  #: that a small table shows at most, and letters of a cell
-FRAMES = ("pandas", "polars", "pyarrow")  #: what `Shown.to_frame` makes, the first that is installed
+Cell = str | int | float | MarkedNumber
+Values = Sequence[Any] | npt.NDArray[Any]  #: one column: a value per row
+ROWS, COLUMNS, LETTERS = 10, 12, 48  #: limits of a small table: rows, columns, and letters of a cell
+FRAMES = ("pandas", "polars", "pyarrow")  #: libraries of `Tabular.to_frame`, which uses the first that is installed
 _LATEX = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}"}
 _LATEX |= {"^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
-_LATEX |= {"[": "{[}", "]": "{]}", "*": "{*}"}  # what may follow a line's end, as its argument
-#: What Markdown would not take for itself: marks, links, HTML and its entities; an underscore within a word is one.
+_LATEX |= {"[": "{[}", "]": "{]}", "*": "{*}"}  # they would be read as an argument of the line end before them
+#: Markup of Markdown: marks, links, HTML and its entities. An underscore within a word is none.
 _MARKDOWN = re.compile(r"[\\`*|~$^]|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _FORMULA = tuple("=+-@")  #: how a spreadsheet's formulas begin
@@ -50,7 +49,7 @@ _END = (r"\end{tabular}", r"\end{table}", "")
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of words and numbers, which are shown to four digits or decimals."""
+    """Rows of words and numbers; numbers are rounded to four digits or decimals."""
 
     title: str
     columns: Sequence[str]
@@ -64,7 +63,7 @@ class Table:
         object.__setattr__(self, "note", printable(self.note, lines=True))
 
     def section(self) -> str:
-        """A heading, the rows and the note, in Markdown.
+        """Return a heading, the rows and the note in Markdown.
 
         >>> print(Table("Time of *a*", ["net"], [["b"]]).section())
         ## Time of \\*a\\*
@@ -73,36 +72,36 @@ class Table:
         | --- |
         | b |
         """
-        note = [_escaped_markdown(self.note)] if self.note else []
-        return "\n\n".join([f"## {_escaped_markdown(self.title)}", self.markdown(), *note])
+        note = [_escape_markdown(self.note)] if self.note else []
+        return "\n\n".join([f"## {_escape_markdown(self.title)}", self.markdown(), *note])
 
     def markdown(self) -> str:
-        """The rows.
+        """Return the rows in Markdown.
 
-        >>> print(Table("Times", ["net", "s"], [["linear", 0.25], ["a|b", Marked(0.5, "a", True)]]).markdown())
+        >>> print(Table("Times", ["net", "s"], [["linear", 0.25], ["a|b", MarkedNumber(0.5, "a", True)]]).markdown())
         | net | s |
         | --- | --- |
         | linear | 0.2500 |
         | a\\|b | **0.5000** ^a^ |
         """
         lines = [
-            [_escaped_markdown(name) for name in self.columns],
+            [_escape_markdown(name) for name in self.columns],
             ["---"] * len(self.columns),
-            *([_form(cell, _escaped_markdown, "**{}**", " ^{}^") for cell in row] for row in self.rows),
+            *([_markup(cell, _escape_markdown, "**{}**", " ^{}^") for cell in row] for row in self.rows),
         ]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
     def latex(self) -> str:
-        """The whole table, for ``\\usepackage{booktabs}``."""
-        aligned = "".join("l" if self._words(j) else "r" for j in range(len(self.columns)))
-        rows = [[_form(cell, _escaped, r"\textbf{{{}}}", "$^{{{}}}$") for cell in row] for row in self.rows]
-        head, *body = (" & ".join(line) + r" \\" for line in ([_escaped(name) for name in self.columns], *rows))
-        inside = "\n".join([r"\toprule", head, r"\midrule", *body, r"\bottomrule"])
-        caption = _escaped(f"{self.title}. {self.note}".strip())
-        return "\n".join([r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\begin{{tabular}}{{{aligned}}}", inside, *_END])
+        """Return the whole table in LaTeX, for ``\\usepackage{booktabs}``."""
+        sides = "".join("l" if self._has_words(j) else "r" for j in range(len(self.columns)))
+        rows = [[_markup(cell, _escape_latex, r"\textbf{{{}}}", "$^{{{}}}$") for cell in row] for row in self.rows]
+        head, *body = (" & ".join(line) + r" \\" for line in ([_escape_latex(name) for name in self.columns], *rows))
+        lines = "\n".join([r"\toprule", head, r"\midrule", *body, r"\bottomrule"])
+        caption = _escape_latex(f"{self.title}. {self.note}".strip())
+        return "\n".join([r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\begin{{tabular}}{{{sides}}}", lines, *_END])
 
     def csv(self) -> str:
-        """The rows, numbers with all their digits; NaN is an empty cell."""
+        """Return the rows as CSV: numbers with all their digits, NaN as an empty cell."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(map(_plain, self.columns))
@@ -110,81 +109,79 @@ class Table:
         return file.getvalue()
 
     def head(self, of: tuple[int, int] | None = None) -> "Table":
-        """The first rows and columns, with words of bounded length; the note tells how many more there are.
+        """Return the first rows and columns, with words of bounded length; the note says how many more there are.
 
-        ``of`` is the number of rows and columns in all, where the table has only the first.
+        ``of`` gives the total numbers of rows and columns if this table holds only the first of them.
         """
         rows, columns = of or (len(self.rows), len(self.columns))
-        more = [
-            f"{count - most:,} more {what}" for what, count, most in (("rows", rows, ROWS), ("columns", columns, COLUMNS)) if count > most
-        ]
-        beyond = ["…"] if columns > COLUMNS else []
-        kept = [[*map(_clip, row[:COLUMNS]), *beyond] for row in self.rows[:ROWS]]
-        note = "\n".join(filter(None, [f"… and {' and '.join(more)}" if more else "", self.note]))
-        return Table(self.title, [clipped(name, LETTERS) for name in self.columns[:COLUMNS]] + beyond, kept, note)
+        limits = (("rows", rows, ROWS), ("columns", columns, COLUMNS))
+        excess = [f"{count - limit:,} more {what}" for what, count, limit in limits if count > limit]
+        ellipsis = ["…"] if columns > COLUMNS else []
+        cells = [[*map(_clip, row[:COLUMNS]), *ellipsis] for row in self.rows[:ROWS]]
+        note = "\n".join(filter(None, [f"… and {' and '.join(excess)}" if excess else "", self.note]))
+        return Table(self.title, [clip(name, LETTERS) for name in self.columns[:COLUMNS]] + ellipsis, cells, note)
 
     def html(self) -> str:
-        """A title, the rows and the note, for a notebook.
+        """Return the title, the rows and the note as HTML, for a notebook.
 
-        >>> print(Table("Time", ["net"], [["<b>"], [Marked(0.5, "a", True)]]).html())
+        >>> print(Table("Time", ["net"], [["<b>"], [MarkedNumber(0.5, "a", True)]]).html())
         <div><p>Time</p>
         <table><thead><tr><th style="text-align: left">net</th></tr></thead>
         <tbody><tr><td style="text-align: left">&lt;b&gt;</td></tr>
         <tr><td style="text-align: left"><b>0.5000</b><sup>a</sup></td></tr></tbody></table></div>
         """
-        aligned = ["left" if self._words(j) else "right" for j in range(len(self.columns))]
+        alignments = ["left" if self._has_words(j) else "right" for j in range(len(self.columns))]
 
         def line(tag: str, cells: Iterable[str]) -> str:
-            inside = (f'<{tag} style="text-align: {side}">{cell}</{tag}>' for side, cell in zip(aligned, cells, strict=True))
-            return f"<tr>{''.join(inside)}</tr>"
+            elements = (f'<{tag} style="text-align: {side}">{cell}</{tag}>' for side, cell in zip(alignments, cells, strict=True))
+            return f"<tr>{''.join(elements)}</tr>"
 
         head = line("th", map(html.escape, self.columns))
-        body = "\n".join(line("td", (_form(cell, html.escape, "<b>{}</b>", "<sup>{}</sup>") for cell in row)) for row in self.rows)
+        body = "\n".join(line("td", (_markup(cell, html.escape, "<b>{}</b>", "<sup>{}</sup>") for cell in row)) for row in self.rows)
         title = f"<p>{html.escape(self.title)}</p>\n" if self.title else ""
         note = "".join(f"<p><small>{html.escape(text)}</small></p>" for text in self.note.splitlines())
         return f"<div>{title}<table><thead>{head}</thead>\n<tbody>{body}</tbody></table>{note}</div>"
 
     def text(self, width: int = 120, color: bool = False) -> str:
-        """As a terminal of this width shows it; it grows wider if cells would be cut."""
+        """Return the table as a terminal of this width shows it; it is wider if cells would be cut otherwise."""
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        drawn = RichTable(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        marked = [
-            max((len(cell.marks) for row in self.rows if isinstance(cell := row[j], Marked)), default=0) for j in range(len(self.columns))
-        ]
+        table = RichTable(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        columns = [[row[j] for row in self.rows] for j in range(len(self.columns))]
+        mark_widths = [max((len(cell.marks) for cell in column if isinstance(cell, MarkedNumber)), default=0) for column in columns]
         for j, name in enumerate(self.columns):
-            drawn.add_column(Text(name), justify="left" if marked[j] or self._words(j) else "right", no_wrap=True)
+            table.add_column(Text(name), justify="left" if mark_widths[j] or self._has_words(j) else "right", no_wrap=True)
         for row in self.rows:
             cells = []
-            for cell, room in zip(row, marked, strict=True):  # for marks, so that numbers stand below each other
-                if isinstance(cell, Marked):
-                    cells.append(Text(shown(cell) + (f" {cell.marks:<{room}}" if room else ""), "bold" if cell.best else ""))
+            for cell, room in zip(row, mark_widths, strict=True):  # numbers are aligned, whatever their marks
+                if isinstance(cell, MarkedNumber):
+                    cells.append(Text(cell_text(cell) + (f" {cell.marks:<{room}}" if room else ""), "bold" if cell.best else ""))
                 else:
-                    cells.append(Text(shown(cell)))
-            drawn.add_row(*cells)
+                    cells.append(Text(cell_text(cell)))
+            table.add_row(*cells)
         file = io.StringIO()
-        needed = Console(width=1000).measure(drawn).maximum
-        console = Console(file=file, width=max(width, needed), force_terminal=color, no_color=not color, force_jupyter=False)
-        console.print(Text(self.title, "bold italic"), drawn, sep="\n")
-        note = [wrapped for line in self.note.splitlines() for wrapped in textwrap.wrap(line, width)]
+        full_width = Console(width=1000).measure(table).maximum
+        console = Console(file=file, width=max(width, full_width), force_terminal=color, no_color=not color, force_jupyter=False)
+        console.print(Text(self.title, "bold italic"), table, sep="\n")
+        note = [text for line in self.note.splitlines() for text in textwrap.wrap(line, width)]
         return "\n".join([line.rstrip() for line in file.getvalue().splitlines()] + note) + "\n"
 
-    def _words(self, column: int) -> bool:
+    def _has_words(self, column: int) -> bool:
         return any(isinstance(row[column], str) and re.search("[A-Za-z]", str(row[column])) for row in self.rows)
 
 
-class Shown(ABC):
-    """A result with rows: one or a few lines as text, a small table in a notebook, and a frame for all else that is done with it."""
+class Tabular(ABC):
+    """A result with rows: a few lines as text, a small table in a notebook, and a frame for everything else."""
 
     @abstractmethod
     def _columns(self) -> Mapping[str, Values]:
-        """All rows, column by column."""
+        """Return all rows, column by column."""
 
     def to_frame(self) -> Any:
-        """All rows as a pandas frame; as a polars frame or an Arrow table where pandas is not installed."""
+        """Return all rows as a pandas frame; without pandas, as a polars frame or an Arrow table."""
         columns = self._columns()
         for library in FRAMES:
             if find_spec(library) is not None:
@@ -193,7 +190,7 @@ class Shown(ABC):
         raise IncompatibleError(f"a frame needs {', '.join(FRAMES[:-1])} or {FRAMES[-1]}, and none is installed; pip install pandas")
 
     def _glance(self) -> Table:
-        """What a notebook shows: the first rows below what ``repr`` says."""
+        """Return the table of a notebook: ``repr`` as the title, and the first rows."""
         columns = self._columns()
         return small_table(repr(self), list(columns.items()), len(next(iter(columns.values()), ())))
 
@@ -202,23 +199,23 @@ class Shown(ABC):
 
 
 def small_table(title: str, columns: Sequence[tuple[str, Values]], rows: int) -> Table:
-    """The first rows and columns of a table of ``rows`` rows; only these are looked at."""
-    few = [_cells(values[:ROWS]) for _, values in columns[:COLUMNS]]
-    return Table(title, [name for name, _ in columns[:COLUMNS]], list(zip(*few, strict=True))).head((rows, len(columns)))
+    """Return the first rows and columns of a table with ``rows`` rows; the others are not read."""
+    cells = [_cells(values[:ROWS]) for _, values in columns[:COLUMNS]]
+    return Table(title, [name for name, _ in columns[:COLUMNS]], list(zip(*cells, strict=True))).head((rows, len(columns)))
 
 
-def by_column(rows: Sequence[Any], *names: str) -> dict[str, Values]:
-    """The attributes ``names`` of each of ``rows``, column by column."""
+def by_column(rows: Sequence[object], *names: str) -> dict[str, Values]:
+    """Return the attributes ``names`` of ``rows``, column by column."""
     return {name: [getattr(row, name) for row in rows] for name in names}
 
 
-def shown(cell: Cell) -> str:
-    """A cell as people read it.
+def cell_text(cell: Cell) -> str:
+    """Return a cell as people read it.
 
-    >>> shown(1234), shown(0.5), shown(1234.5), shown(float("nan"))
+    >>> cell_text(1234), cell_text(0.5), cell_text(1234.5), cell_text(float("nan"))
     ('1,234', '0.5000', '1234', '-')
     """
-    value = cell.value if isinstance(cell, Marked) else cell
+    value = cell.value if isinstance(cell, MarkedNumber) else cell
     if isinstance(value, str):
         return value
     if isinstance(value, int):
@@ -229,14 +226,14 @@ def shown(cell: Cell) -> str:
 
 
 def _cells(values: Values) -> list[Cell]:
-    """A column; one of whole numbers alone, as grades are, without decimals."""
+    """Return a column as cells; if all of its numbers are whole, as grades are, without decimals."""
     cells = [_cell(value) for value in values]
-    whole = all(isinstance(cell, float) and cell.is_integer() for cell in cells)
-    return [int(cell) if whole and isinstance(cell, float) else cell for cell in cells]
+    is_whole = all(isinstance(cell, float) and cell.is_integer() for cell in cells)
+    return [int(cell) if is_whole and isinstance(cell, float) else cell for cell in cells]
 
 
-def _cell(value: Any) -> Cell:
-    """Any value as a cell.
+def _cell(value: object) -> Cell:
+    """Return any value as a cell.
 
     >>> _cell(np.float32(0.5)), _cell(None), _cell(True), _cell(("a", 1))
     (0.5, '', 'yes', "('a', 1)")
@@ -244,40 +241,40 @@ def _cell(value: Any) -> Cell:
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, bool):
         return "yes" if plain else "no"
-    return plain if isinstance(plain, str | int | float | Marked) else "" if plain is None else str(plain)
+    return plain if isinstance(plain, str | int | float | MarkedNumber) else "" if plain is None else str(plain)
 
 
 def _clip(cell: Cell) -> Cell:
-    return clipped(cell, LETTERS) if isinstance(cell, str) else cell
+    return clip(cell, LETTERS) if isinstance(cell, str) else cell
 
 
-def _form(cell: Cell, escaped: Callable[[str], str], bold: str, marks: str) -> str:
-    """A cell with its marks as markup; ``bold`` and ``marks`` are templates for these."""
-    text = escaped(shown(cell))
-    if isinstance(cell, Marked):
+def _markup(cell: Cell, escape: Callable[[str], str], bold: str, marks: str) -> str:
+    """Return a cell with its marks as markup; ``bold`` and ``marks`` are templates."""
+    text = escape(cell_text(cell))
+    if isinstance(cell, MarkedNumber):
         text = (bold.format(text) if cell.best else text) + (marks.format(cell.marks) if cell.marks else "")
     return text
 
 
-def _escaped_markdown(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     """
-    >>> print(_escaped_markdown("a|b, <b>x</b>, [x](y), x < y, min_leaf, _x_"))
+    >>> print(_escape_markdown("a|b, <b>x</b>, [x](y), x < y, min_leaf, _x_"))
     a\\|b, \\<b>x\\</b>, [x\\](y), x < y, min_leaf, \\_x\\_
     """
-    return _MARKDOWN.sub(lambda found: "\\" + found[0], text)
+    return _MARKDOWN.sub(lambda match: "\\" + match[0], text)
 
 
-def _escaped(text: str) -> str:
+def _escape_latex(text: str) -> str:
     return "".join(_LATEX.get(letter, letter) for letter in text.replace("\n", " "))
 
 
 def _plain(cell: Cell) -> str | int | float:
-    """For CSV; an apostrophe keeps a spreadsheet from running a cell that is not a number.
+    """Return a cell for CSV; an apostrophe keeps a spreadsheet from taking words for a formula.
 
     >>> _plain("=1+1"), _plain("-0.5"), _plain(-0.5)
     ("'=1+1", '-0.5', -0.5)
     """
-    value = cell.value if isinstance(cell, Marked) else cell
+    value = cell.value if isinstance(cell, MarkedNumber) else cell
     if isinstance(value, str) and value.startswith(_FORMULA) and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return "" if isinstance(value, float) and math.isnan(value) else value

@@ -15,12 +15,12 @@ def card(
 ) -> None:
     """Write what people should know before they use a model, in Markdown: data, measure, settings, estimate, features and limits."""
     from exactrank._support.files import is_stream
-    from exactrank._support.text import encoded
+    from exactrank._support.text import encode
 
     with optional_file(out, force) as file:
         text = load_model(model).card()
         if file is not None:
-            file.write(encoded(text))
+            file.write(encode(text))
     if out is None:
         write(text.rstrip("\n"))
     elif not is_stream(out):

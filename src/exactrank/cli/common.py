@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
 
 import typer
 
-from exactrank._support.text import printable, shortened
+from exactrank._support.text import clip, printable
 from exactrank.cli.completion import complete_measure
 from exactrank.errors import ExactRankError, IncompatibleError, SettingError
 
@@ -222,7 +222,7 @@ def say(line: str) -> None:
 
 def tell(line: str) -> None:
     """A line on stderr: what a user should know besides the results."""
-    typer.echo(f"exactrank: {printable(shortened(line))}", file=sys.stderr, err=True)
+    typer.echo(f"exactrank: {printable(clip(line))}", file=sys.stderr, err=True)
 
 
 def print_json(value: Any) -> None:

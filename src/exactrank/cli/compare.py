@@ -233,7 +233,7 @@ def demo(
 
 def _show(found: "Comparison", report: Path | None, as_json: bool) -> None:
     """The tables, and where the rest is; on stderr a line for each method that failed, and one if not all is finished."""
-    from exactrank._support.error_text import clipped
+    from exactrank._support.text import clip
     from exactrank.cli.terminal import width_and_color
     from exactrank.compare.standings import efforts
 
@@ -247,7 +247,7 @@ def _show(found: "Comparison", report: Path | None, as_json: bool) -> None:
     for data in found.datasets:
         for effort in efforts(found, data.name):
             if effort.failed:
-                tell(f"{effort.method} failed on {data.name}: {clipped(effort.failed.splitlines()[0], SHORT)}")
+                tell(f"{effort.method} failed on {data.name}: {clip(effort.failed.splitlines()[0], SHORT)}")
     if not found.complete and report is not None:
         _tell_interrupted(report)
 

@@ -96,7 +96,7 @@ def convert(
     as_json: Json = False,
 ) -> None:
     """Convert ranking data between formats, block by block: data larger than memory goes through."""
-    from exactrank._support.files import made_folder, scratch_folder
+    from exactrank._support.files import output_folder, scratch_folder
     from exactrank.data import files as formats
     from exactrank.errors import SettingError
 
@@ -106,7 +106,7 @@ def convert(
         from exactrank.data.write_shards import replaced, write_shards
 
         replaced(target, force)  # before the work
-        with on_disk(source) as file, made_folder(target), scratch_folder(target) as scratch:
+        with on_disk(source) as file, output_folder(target), scratch_folder(target) as scratch:
             whole = scratch / "whole.xr"
             _converted(file, whole, reading, run)
             report_written(write_shards(formats.read(whole), target, shards, force=force), formats.read(whole).n_documents, as_json)
@@ -230,9 +230,9 @@ def _generate_clicks(
 @contextmanager
 def _counted(what: str, total: int | None, *, quiet: bool) -> "Iterator[Count]":
     """Counts documents, and shows how many there are."""
-    from exactrank._support.progress_bars import ProgressLine, drawn
+    from exactrank._support.progress_bars import ProgressLine, progress_bar
 
-    with drawn(what, quiet=quiet) as draw:
+    with progress_bar(what, quiet=quiet) as draw:
         yield Count(lambda rows: draw(ProgressLine(None if total is None else rows / total, f"{rows:,} documents")))
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from exactrank._support.text import printable, shortened
+from exactrank._support.text import clip, printable
 from exactrank.cli.common import Options, tell
 from exactrank.cli.help import Group, described
 from exactrank.errors import DataError, ExactRankError, InterruptedWarning, LeftOutWarning, PluginWarning, PrecisionWarning
@@ -63,7 +63,7 @@ def _printable_usage() -> Iterator[None]:
         yield
     except Exception as error:
         if hasattr(error, "format_message"):  # click's errors of usage, wherever typer has click from
-            error.message = printable(shortened(error.message, 300))  # type: ignore[attr-defined]
+            error.message = printable(clip(error.message, 300))  # type: ignore[attr-defined]
         raise
 
 

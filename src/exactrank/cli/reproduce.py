@@ -86,10 +86,10 @@ def _list(as_json: bool) -> None:
 @contextmanager
 def _bar(experiment: "Experiment", *, quiet: bool) -> Iterator["Tell"]:
     """A progress bar with what is done next."""
-    from exactrank._support.progress_bars import ProgressLine, drawn
+    from exactrank._support.progress_bars import ProgressLine, progress_bar
 
     stages, told = experiment.stages, 0
-    with drawn(experiment.name, quiet=quiet) as draw:
+    with progress_bar(experiment.name, quiet=quiet) as draw:
 
         def show(line: str) -> None:
             nonlocal told

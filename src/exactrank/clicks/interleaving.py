@@ -15,7 +15,7 @@ import numpy.typing as npt
 from exactrank._support.arguments import check_count, wrong_kind
 from exactrank._support.arrays import Floats, Rows
 from exactrank._support.distributions import sign_test
-from exactrank._support.tables import ROWS, Shown, Table, Values, small_table
+from exactrank._support.tables import ROWS, Table, Tabular, Values, small_table
 from exactrank.clicks.log import DEEPEST, Clicks, Codes, check_clicks, sums_of
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.validation import array_of
@@ -28,7 +28,7 @@ KEYS = ("session_id", "query_id", "doc_id")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Interleaved(Shown):
+class Interleaved(Tabular):
     """Pages of two rankers, one row per document shown; `to_frame` gives a frame."""
 
     row: Rows  #: of the data, in the caller's order

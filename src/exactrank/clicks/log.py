@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from exactrank._support.arguments import check_kind
 from exactrank._support.arrays import Floats, Rows
-from exactrank._support.tables import ROWS, Shown, Table, Values, small_table
+from exactrank._support.tables import ROWS, Table, Tabular, Values, small_table
 from exactrank.data.formats.text_column import TextColumn, rows_of
 from exactrank.data.immutable import immutable, sealed
 from exactrank.data.ranking_data import RankingData
@@ -63,7 +63,7 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Clicks(Shown):
+class Clicks(Tabular):
     """A click log; build it with [`er.clicks.read_clicks`][exactrank.clicks.read_clicks] or `from_arrays`.
 
     Row ``i`` shows document ``documents[document[i]]`` for query ``queries[query[i]]`` at ``rank[i]``, from 1. A session is whatever was

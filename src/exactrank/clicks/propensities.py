@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from exactrank._support.arguments import check_count
 from exactrank._support.arrays import Floats, Rows
-from exactrank._support.files import read_bounded
+from exactrank._support.files import read_small_file
 from exactrank._support.numerals import number, whole_number
 from exactrank._support.numerics import power as power_of
-from exactrank._support.pictures import COLORS, Pictured
-from exactrank._support.tables import Shown, Values
+from exactrank._support.pictures import COLORS, Plottable
+from exactrank._support.tables import Tabular, Values
 from exactrank._support.text import did_you_mean
 from exactrank.clicks.log import Clicks, checked_ranks
 from exactrank.clicks.position_based import comparable_cells, em, harvest, shrink
@@ -42,7 +42,7 @@ _POWER = re.compile(r"1/k(?:\^([0-9]*\.?[0-9]+))?")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Propensities(Shown, Pictured):
+class Propensities(Tabular, Plottable):
     """The probability that each rank is looked at; build it with `Clicks.propensities`."""
 
     method: str  #: "em", "harvest", "cascade", "dbn", "given", or "true" of simulated clicks
@@ -165,7 +165,7 @@ def given_propensities(numbers: Given, ranks: Rows) -> Propensities:
 
 def read_propensities(path: str | os.PathLike[str]) -> Propensities:
     """Numbers from a file: CSV with the columns ``rank`` and ``propensity``, or what a command printed with ``--json``."""
-    content = read_bounded(path, LARGEST_FILE)
+    content = read_small_file(path, LARGEST_FILE)
     try:
         text = content.decode("utf-8")
         rows = json.loads(text)["propensities"] if text.lstrip().startswith("{") else list(csv.DictReader(text.splitlines()))

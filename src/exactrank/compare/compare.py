@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from exactrank import __version__
-from exactrank._support.progress_bars import ProgressLine, heard
+from exactrank._support.progress_bars import ProgressLine, progress_listener
 from exactrank.compare.cluster import Cluster
 from exactrank.compare.comparison import Comparison
 from exactrank.compare.contender import Contender
@@ -103,7 +103,7 @@ def compare(
         )
         summaries = tuple(dataset.summary((sources or {}).get(dataset.name, "")) for dataset in datasets)
         race = Race(datasets, contenders, named, budget, seed, at_a_time, each, place.folder, most, cluster=backend)
-        with heard(progress, "compare", ProgressLine.of) as told:
+        with progress_listener(progress, "compare", ProgressLine.of) as told:
             heats = race.run(told)
         fits = tuple(heat.fit for heat in heats if heat.fit is not None)
         found = Comparison(

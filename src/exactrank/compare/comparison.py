@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from exactrank._support.error_text import reason_of
 from exactrank._support.files import checked_path, nothing_at, refuse_existing, whole_file
-from exactrank._support.pictures import COLORS, INK, QUIET, Pictured, caption
-from exactrank._support.tables import Cell, Marked, Shown, Table, Values, by_column
-from exactrank._support.text import encoded
+from exactrank._support.pictures import COLORS, INK, QUIET, Plottable, caption
+from exactrank._support.tables import Cell, MarkedNumber, Table, Tabular, Values, by_column
+from exactrank._support.text import encode, reason_of
 from exactrank.compare.report import report_html
 from exactrank.compare.results import FILES, RECORD, Results, read_record, to_record, write_record
 from exactrank.compare.standings import LEVEL, MARKING_TEST, differences, efforts, shared_values, standings, winning
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from exactrank._support.pictures import Panels
 
 
-class Comparison(Results, Shown, Pictured):
+class Comparison(Results, Tabular, Plottable):
     """Methods on data sets and their results: the values of `Results`, and ways to show them."""
 
     def __str__(self) -> str:
@@ -43,7 +42,7 @@ class Comparison(Results, Shown, Pictured):
             return replace(table, title=title, rows=sorted(table.rows, key=_best_mean_first), note=note).head()
         first = next(iter(self.measures))
         by_method = zip(*(standings(self, data.name, first) for data in self.datasets), strict=True)
-        rows: list[list[Cell]] = [[row[0].method, *(Marked(cell.mean, "", cell.best) for cell in row)] for row in by_method]
+        rows: list[list[Cell]] = [[row[0].method, *(MarkedNumber(cell.mean, "", cell.best) for cell in row)] for row in by_method]
         title = f"Comparison of {len(self.methods):,} methods on {len(self.datasets):,} data sets by {first}"
         return Table(title, ("method", *(data.name for data in self.datasets)), sorted(rows, key=_best_mean_first)).head()
 
@@ -139,7 +138,7 @@ class Comparison(Results, Shown, Pictured):
     def write_report(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the report as one HTML file; ``force`` replaces a file that is there."""
         with whole_file(path, force=force) as file:
-            file.write(encoded(report_html(self)))
+            file.write(encode(report_html(self)))
 
     def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the record, the tables and the report to ``folder``; ``force`` replaces files of the same names.
@@ -154,7 +153,7 @@ class Comparison(Results, Shown, Pictured):
         problems = []
         for name, form in zip(FILES[1:], forms, strict=True):
             try:
-                content = encoded(form(self))
+                content = encode(form(self))
             except Exception as error:  # hours of fits are not lost because a form does not take their numbers
                 problems.append(f"{name} could not be made ({reason_of(error)})")
                 continue
@@ -185,7 +184,7 @@ def read_comparison(folder: str | os.PathLike[str]) -> Comparison:
 
 def _best_mean_first(row: Sequence[Cell]) -> float:
     """A key that puts the best mean first, and rows without a mean last."""
-    mean = next((cell.value for cell in row if isinstance(cell, Marked)), np.nan)
+    mean = next((cell.value for cell in row if isinstance(cell, MarkedNumber)), np.nan)
     return -mean if mean == mean else np.inf
 
 
@@ -199,7 +198,7 @@ def _dataset_table(results: Results, dataset: str) -> Table:
     rows: list[list[Cell]] = []
     for effort, *by_measure in zip(costs, *(standings(results, dataset, measure) for measure in results.measures), strict=True):
         missing, main = "failed" if effort.failed else "-", by_measure[0]
-        means = [missing if row.mean != row.mean else Marked(row.mean, row.better_than, row.best) for row in by_measure]
+        means = [missing if row.mean != row.mean else MarkedNumber(row.mean, row.better_than, row.best) for row in by_measure]
         interval = "-" if main.mean != main.mean else f"{main.interval[0]:.3f}-{main.interval[1]:.3f}"
         cost = [main.train, main.valid, f"{effort.seconds:.1f}", f"{effort.tuning:.1f}", effort.memory >> 20] if trained else []
         rows.append([main.letter, main.method, means[0], interval, *means[1:], *cost])

@@ -19,9 +19,9 @@ import numpy as np
 import xxhash
 
 from exactrank._support.arrays import PerDocument
-from exactrank._support.error_text import clipped, log_traceback, reason_of
 from exactrank._support.files import scratch_folder, whole_file
 from exactrank._support.pictures import outline
+from exactrank._support.text import clip, log_traceback, reason_of
 from exactrank.compare.contender import Contender, ContenderTask, Fitted
 from exactrank.compare.divisions import PARTS, CachedDivision
 from exactrank.compare.results import RANKS, FeatureWeights, Fit, Slice, Trial, write_record
@@ -80,7 +80,7 @@ class Job:
 
     def failed(self, reason: str, seconds: float = 0.0) -> Trial | Fit:
         """The result of a fit that failed."""
-        reason = clipped(reason).strip() or "it gave no reason"
+        reason = clip(reason).strip() or "it gave no reason"
         if self.trial:
             return Trial(self.settings, None, seconds, reason)
         return Fit(self.dataset, self.division.name, self.contender.name, self.settings, self.settings, seconds=seconds, failed=reason)

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from exactrank._support.files import checked_path, made_folder, scratch_folder, sweep_parts
+from exactrank._support.files import checked_path, output_folder, scratch_folder, sweep_parts
 from exactrank._support.locks import exclusive
 from exactrank.compare.race import FITS, MODELS, RESULT
 from exactrank.compare.results import FILES, RECORD, Fit, Results, read_record
@@ -45,7 +45,7 @@ def workplace(out: str | os.PathLike[str] | None, resume: bool = False, force: b
     folder = checked_path(out)
     if folder.exists() and not folder.is_dir():
         raise OutputExistsError(f"{folder} is a file; give a folder for the report")
-    with made_folder(folder), exclusive(folder / LOCK) as ours, ExitStack() as swept:
+    with output_folder(folder), exclusive(folder / LOCK) as ours, ExitStack() as swept:
         if not ours:
             raise OutputExistsError(f"another comparison is running in {folder}; wait until it ends, or choose another folder")
         _check_content(folder, resume, force)

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from exactrank._support.error_text import clipped
 from exactrank._support.files import whole_file
+from exactrank._support.text import clip
 from exactrank.errors import DataError
 
 #: The file of all results.
@@ -205,5 +205,5 @@ def read_record(kind: type[T], path: Path) -> T:
     try:
         value: T = from_record(kind, json.loads(path.read_bytes()))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise DataError(f"{path} is damaged ({clipped(str(error), 200)}); delete it, and it will be made again") from None
+        raise DataError(f"{path} is damaged ({clip(str(error), 200)}); delete it, and it will be made again") from None
     return value

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from exactrank._support.error_text import clipped
+from exactrank._support.text import clip
 from exactrank.compare.race import MODELS
 from exactrank.compare.results import FILES, Results
 from exactrank.compare.standings import efforts, standings
@@ -102,7 +102,7 @@ def _connected(uri: str, waits: Mapping[str, str]) -> Iterator[tuple["MlflowClie
             known = client.get_experiment_by_name(EXPERIMENT)
             experiment = str(known.experiment_id if known is not None else client.create_experiment(EXPERIMENT))
         except Exception as error:  # of MLflow, its stores and whatever they use
-            said = clipped(str(error), SHORT)
+            said = clip(str(error), SHORT)
             raise IncompatibleError(f"MLflow cannot log to {uri}: {said}; start the server, or check the URI") from None
         yield client, experiment
     finally:
@@ -117,7 +117,7 @@ def _logging(uri: str, kept: str) -> Iterator[tuple["MlflowClient", str]]:
         with _connected(uri, AFTERWARDS) as connection:
             yield connection
     except Exception as error:  # as in `_connected`
-        raise ConnectionError(f"MLflow did not take everything at {uri} ({clipped(str(error), SHORT)}); {kept}") from None
+        raise ConnectionError(f"MLflow did not take everything at {uri} ({clip(str(error), SHORT)}); {kept}") from None
 
 
 @contextmanager

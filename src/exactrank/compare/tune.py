@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from exactrank._support.files import scratch_folder
-from exactrank._support.progress_bars import ProgressLine, heard
-from exactrank._support.tables import Shown, Values, by_column
-from exactrank._support.text import written
+from exactrank._support.progress_bars import ProgressLine, progress_listener
+from exactrank._support.tables import Tabular, Values, by_column
+from exactrank._support.text import settings_text
 from exactrank._support.threads import thread_count
 from exactrank.compare.cluster import Cluster
 from exactrank.compare.contender import ContenderTask
@@ -42,7 +42,7 @@ from exactrank.rankers.base import Ranker
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tuned(Shown):
+class Tuned(Tabular):
     """The best settings found, the model that has them, and all trials."""
 
     ranker: Ranker  #: fitted
@@ -56,7 +56,8 @@ class Tuned(Shown):
         return dict(self.best.settings)
 
     def __repr__(self) -> str:
-        return f"Tuned({type(self.ranker).__name__}, best of {len(self.trials):,} trials {self.best.valid:.4f}: {written(self.settings)})"
+        best = f"best of {len(self.trials):,} trials {self.best.valid:.4f}: {settings_text(self.settings)}"
+        return f"Tuned({type(self.ranker).__name__}, {best})"
 
     def _columns(self) -> dict[str, Values]:
         names = dict.fromkeys(name for trial in self.trials for name in trial.settings)
@@ -105,7 +106,7 @@ def tune(
             divided = given(contender.name, [Fold("given", data, judge, judge)], cached)
         named = {name: parse_measure(measure)}
         race = Race((divided,), (contender,), named, budget, seed, at_a_time, each, place, finals=False, cluster=backend)
-        with heard(progress, "tune", ProgressLine.of) as told:
+        with progress_listener(progress, "tune", ProgressLine.of) as told:
             heats = race.run(told)
         found = _over_folds([heat.tried for heat in heats])
         if not found:

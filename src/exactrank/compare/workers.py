@@ -35,7 +35,7 @@ from typing import IO, cast
 
 import cloudpickle
 
-from exactrank._support.error_text import log_traceback, reason_of
+from exactrank._support.text import log_traceback, reason_of
 
 #: Libraries read these when they are loaded.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from exactrank._support.registry import imported_late
+from exactrank._support.registry import lazy_getattr
 
 if TYPE_CHECKING:
     from exactrank.data.folds import read_parts as read_parts
@@ -11,4 +11,4 @@ if TYPE_CHECKING:
 
 #: In which module each public name is that does not stand at the top.
 PUBLIC = {"Columns": "formats.base", "Shards": "shards", "read_parts": "folds"}
-__getattr__ = imported_late(__name__, PUBLIC)
+__getattr__ = lazy_getattr(__name__, PUBLIC)

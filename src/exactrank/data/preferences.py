@@ -13,13 +13,13 @@ import numpy as np
 
 from exactrank import _core
 from exactrank._support.arrays import Boundaries, PerDocument, Rows
-from exactrank._support.tables import Shown, Values
+from exactrank._support.tables import Tabular, Values
 from exactrank.data.immutable import immutable, sealed
 from exactrank.errors import DataError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Preferences(Shown):
+class Preferences(Tabular):
     """Pairs of rows: document ``better[p]`` is to be ranked above ``worse[p]``, with ``weight[p]``, above 0.
 
     `with_pairs` and `read_pairs` make them from query and document ids.

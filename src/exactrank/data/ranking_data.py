@@ -22,7 +22,7 @@ import xxhash
 from exactrank import _core
 from exactrank._support.arguments import check_kind
 from exactrank._support.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
-from exactrank._support.tables import ROWS, Shown, Table, Values, small_table
+from exactrank._support.tables import ROWS, Table, Tabular, Values, small_table
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.dataset import Asked, Change, Dataset, Kernels, Mask, Moments, Part, Question, Weigh
 from exactrank.data.extra_columns import Kept, checked_kept, kept_rows
@@ -64,7 +64,7 @@ def check_data(data: object, *others: type, name: str = "data") -> None:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankingData(Shown):
+class RankingData(Tabular):
     """Immutable, ragged ranking data; build it with [`er.read`][exactrank.read], `from_arrays` or `from_frame`.
 
     ``X`` is float32, may be memory-mapped, and may hold NaN for a missing value; each consumer says how it treats

@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 
 from exactrank._support.arrays import PerDocument
-from exactrank._support.files import whole_lines
+from exactrank._support.files import line_blocks
 from exactrank._support.numerals import number
 from exactrank.data.formats.trec import TEXT_BLOCK, run_of, scores_of
 from exactrank.data.ranking_data import RankingData
@@ -16,7 +16,7 @@ from exactrank.errors import DataError
 
 def read_scores(path: str | os.PathLike[str], data: RankingData) -> tuple[RankingData, PerDocument]:
     """The data and a score for each of its rows; a run may add documents that were retrieved but not judged."""
-    blocks = whole_lines(path, TEXT_BLOCK)
+    blocks = line_blocks(path, TEXT_BLOCK)
     start = next(blocks, b"")
     if not start:
         raise DataError(f"{path} is empty; expected one score per line or a TREC run")

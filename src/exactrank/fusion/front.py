@@ -9,8 +9,8 @@ import numpy as np
 
 from exactrank._support.arrays import Floats, Rows
 from exactrank._support.files import whole_file
-from exactrank._support.pictures import COLORS, INK, Pictured
-from exactrank._support.tables import Shown, Table, Values, small_table
+from exactrank._support.pictures import COLORS, INK, Plottable
+from exactrank._support.tables import Table, Tabular, Values, small_table
 from exactrank.errors import DataError, SettingError
 from exactrank.learning.objectives.step_function import SAME_VALUE
 from exactrank.measures.base import Measure
@@ -45,7 +45,7 @@ class ParetoPoint:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ParetoFront(Shown, Pictured):
+class ParetoFront(Tabular, Plottable):
     """The points of the front, by the first measure from its largest value down, with the weights that reach each.
 
     [`er.pareto`][exactrank.pareto] and [`er.tradeoff`][exactrank.tradeoff] make one.

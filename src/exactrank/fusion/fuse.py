@@ -16,7 +16,7 @@ import numpy as np
 
 from exactrank._support.arguments import check_count, check_number
 from exactrank._support.arrays import PerQuery
-from exactrank._support.progress_bars import Advance, ProgressLine, heard, in_steps
+from exactrank._support.progress_bars import Advance, ProgressLine, progress_listener, step_listener
 from exactrank.data.folds import deal_folds, drawn_counts
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.shards import Shards
@@ -98,8 +98,8 @@ def fuse(
     named = data.feature_names if systems is None else systems
     chosen, *others = (_chosen(regraded(data, each)[0], named, target, depth) for each in goal.measures)
     check_systems(chosen, folds)
-    with heard(progress, "fuse", lambda advance: ProgressLine(None, advance.running[0])) as listener:
-        begin = in_steps(listener, 4 if len(tried) > 1 else 3)
+    with progress_listener(progress, "fuse", lambda advance: ProgressLine(None, advance.running[0])) as listener:
+        begin = step_listener(listener, 4 if len(tried) > 1 else 3)
         begin(f"normalizing scores of {chosen.n_documents:,} documents")
         problems = {how: _posed(chosen, others, goal, how, rule, nonnegative, threads) for how in tried}
         check_relevance(problems[tried[0]], chosen)

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from exactrank._support.arrays import PerDocument
-from exactrank._support.error_text import clipped
 from exactrank._support.files import whole_file
-from exactrank._support.pictures import Pictured, can_draw, picture_html
-from exactrank._support.tables import LETTERS, Shown, Table, Values, by_column, small_table
-from exactrank._support.text import printable
+from exactrank._support.pictures import Plottable, can_draw, picture_html
+from exactrank._support.tables import LETTERS, Table, Tabular, Values, by_column, small_table
+from exactrank._support.text import clip, printable
 from exactrank.data.formats.base import Columns
 from exactrank.data.formats.trec import RetrievalRun
 from exactrank.data.ranking_data import RankingData
@@ -40,7 +39,7 @@ SIZE = 10  #: documents of a result, where the measure has no cutoff
 
 
 @dataclass(frozen=True, repr=False)
-class Fusion(Shown, Pictured):
+class Fusion(Tabular, Plottable):
     """Tuned weights, and all that is known about them; [`er.fuse`][exactrank.fuse] makes one, [`er.load`][exactrank.load] reads one."""
 
     systems: tuple[str, ...]
@@ -169,7 +168,7 @@ class Fusion(Shown, Pictured):
 
     def __repr__(self) -> str:
         named = list(zip(self.systems, self.weights, strict=True))[:NAMED]
-        weights = ", ".join(f"{clipped(printable(name), LETTERS)} {weight:.4f}" for name, weight in named)
+        weights = ", ".join(f"{clip(printable(name), LETTERS)} {weight:.4f}" for name, weight in named)
         more = f", … and {len(self.systems) - NAMED:,} more" if len(self.systems) > NAMED else ""
         kept = "".join(f", {each} ({value:.4f})" for each, value in self.constraints.items())
         return f"Fusion({self.measure} {self.value:.4f}{kept} with {weights}{more}; {self.normalize}, {self.optimum} optimum)"

@@ -31,8 +31,8 @@ import numpy.typing as npt
 from exactrank._support.arguments import check_count
 from exactrank._support.arrays import PerDocument, Rows
 from exactrank._support.numerics import standard_normal
-from exactrank._support.pictures import COLORS, INK, QUIET, Pictured, caption
-from exactrank._support.tables import Shown, Table, Values, by_column, small_table
+from exactrank._support.pictures import COLORS, INK, QUIET, Plottable, caption
+from exactrank._support.tables import Table, Tabular, Values, by_column, small_table
 from exactrank._support.threads import Pool, thread_count
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError
@@ -75,7 +75,7 @@ class QueryForces:
 
 
 @dataclass(frozen=True, repr=False)
-class Forces(Shown, Pictured):
+class Forces(Tabular, Plottable):
     """Test of whether a lambda function has a potential, and a convex one; the result of [`forces`][exactrank.inspect.forces]."""
 
     objective: Objective

@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from exactrank._support.arguments import check_count
 from exactrank._support.arrays import PerQuery
-from exactrank._support.pictures import COLORS, INK, Pictured, caption
-from exactrank._support.tables import ROWS, Shown, Table, Values, by_column, small_table
+from exactrank._support.pictures import COLORS, INK, Plottable, caption
+from exactrank._support.tables import ROWS, Table, Tabular, Values, by_column, small_table
 from exactrank.data.alignment import aligned
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError
@@ -79,7 +79,7 @@ class FeatureImportance:
 
 
 @dataclass(frozen=True, repr=False)
-class Importance(Shown, Pictured):
+class Importance(Tabular, Plottable):
     """Drop in a measure by each feature of a model; build it with [`er.inspect.importance`][exactrank.inspect.importance]."""
 
     measure: Measure

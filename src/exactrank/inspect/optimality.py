@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exactrank._support.pictures import COLORS, INK, QUIET, Pictured, caption, draw_steps
-from exactrank._support.tables import ROWS, Shown, Table, Values, by_column, small_table
+from exactrank._support.pictures import COLORS, INK, QUIET, Plottable, caption, draw_steps
+from exactrank._support.tables import ROWS, Table, Tabular, Values, by_column, small_table
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.inspect.probed import measure_of, model_of, rows_for
@@ -75,7 +75,7 @@ class WeightOptimality:
 
 
 @dataclass(frozen=True, repr=False)
-class Optimality(Shown, Pictured):
+class Optimality(Tabular, Plottable):
     """Test of whether a model is a coordinatewise maximum, with proof; the result of [`optimality`][exactrank.inspect.optimality]."""
 
     measure: Measure

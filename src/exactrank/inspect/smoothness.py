@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactrank._support.arguments import check_count, check_number
-from exactrank._support.pictures import Pictured
-from exactrank._support.tables import Shown, Table, Values, by_column, small_table
+from exactrank._support.pictures import Plottable
+from exactrank._support.tables import Table, Tabular, Values, by_column, small_table
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.inspect.probed import measure_of, model_of, rows_for
@@ -98,7 +98,7 @@ class WeightCurve:
 
 
 @dataclass(frozen=True, repr=False)
-class Smoothness(Shown, Pictured):
+class Smoothness(Tabular, Plottable):
     """Curves of a measure as single weights of a model move; build it with [`er.inspect.smoothness`][exactrank.inspect.smoothness].
 
     Its picture has a column of Axes per sample: whole curves above, single steps around the model below. ``plot(ax=...)`` draws only the

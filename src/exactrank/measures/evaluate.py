@@ -12,7 +12,7 @@ import numpy.typing as npt
 from exactrank._support.arguments import wrong_kind
 from exactrank._support.arrays import Ids, PerDocument, PerQuery
 from exactrank._support.numerics import matmul
-from exactrank._support.tables import Shown, Table, Values
+from exactrank._support.tables import Table, Tabular, Values
 from exactrank.data.backend import Backend
 from exactrank.data.dataset import Dataset
 from exactrank.data.ranking_data import RankingData, check_data
@@ -38,7 +38,7 @@ QUICK = 20_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Mapping[str, "Result"], Shown):
+class Evaluation(Mapping[str, "Result"], Tabular):
     """Results by the names of the measures as given; intervals are computed when first asked for."""
 
     measures: Mapping[str, Measure]

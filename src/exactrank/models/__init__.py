@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from reprlib import repr
 from typing import TYPE_CHECKING, Any
 
-from exactrank._support.registry import Registry, imported_late
+from exactrank._support.registry import Registry, lazy_getattr
 from exactrank.errors import DataError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ PUBLIC = {
     "Deep": "deep", "Linear": "linear", "LinearModel": "architecture", "Network": "network", "NetworkModel": "architecture",
     "Scorer": "base", "Sum": "sum", "Thresholds": "thresholds", "TreeEnsemble": "tree_ensemble",
 }  # fmt: skip
-__getattr__ = imported_late(__name__, PUBLIC)
+__getattr__ = lazy_getattr(__name__, PUBLIC)
 
 
 def read_scorer(record: Mapping[str, Any], where: str) -> "Scorer":

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arrays import Matrix, PerDocument
-from exactrank._support.tables import ROWS, Shown, Table, Values, small_table
+from exactrank._support.tables import ROWS, Table, Tabular, Values, small_table
 from exactrank._support.threads import thread_count
 from exactrank.data.levels import NO_LEVELS, Levels
 from exactrank.data.precision import Offset
@@ -21,7 +21,7 @@ from exactrank.errors import DataError, IncompatibleError
 from exactrank.models.missing import ROWS_PER_BLOCK, PerFeature, TreeMissing, fill_missing, refuse_missing
 
 
-class Scorer(Shown):
+class Scorer(Tabular):
     """An immutable function from features to scores that can be written as JSON and read back.
 
     A kind of scorer is a frozen dataclass with the fields below and without a ``repr``; its ``__post_init__`` calls `_settle`. Missing

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactrank._support.numerics import matmul
 from exactrank._support.tables import Cell, Table
-from exactrank._support.text import shortened
+from exactrank._support.text import clip
 from exactrank.data.alignment import listed
 from exactrank.models.base import Scorer
 from exactrank.models.deep import Deep
@@ -104,7 +104,7 @@ def _table(title: str, columns: tuple[str, str], values: Mapping[str, Any]) -> s
 
 
 def _cell(value: object, digits: int = 6) -> str:
-    return f"{value:.{digits}g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else shortened(str(value), 200)
+    return f"{value:.{digits}g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else clip(str(value), 200)
 
 
 def _features(scorer: Scorer) -> str:

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from exactrank import __version__
 from exactrank._support.arguments import wrong_kind
 from exactrank._support.arrays import PerDocument
-from exactrank._support.error_text import clipped
 from exactrank._support.files import whole_file
-from exactrank._support.tables import Shown, Table, Values
+from exactrank._support.tables import Table, Tabular, Values
+from exactrank._support.text import clip
 from exactrank.data.alignment import aligned, listed
 from exactrank.data.formats.base import Columns
 from exactrank.data.ranking_data import RankingData
@@ -75,7 +75,7 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Model(Shown):
+class Model(Tabular):
     """A scorer and its origin; [`er.load`][exactrank.load] reads a model from a file."""
 
     scorer: Scorer
@@ -304,7 +304,7 @@ def _notation(measure: str) -> str:
     try:
         return str(parse_goal(measure))
     except MeasureError:
-        return clipped(measure, 60)
+        return clip(measure, 60)
 
 
 def plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from exactrank._support.arguments import wrong_kind
 from exactrank._support.arrays import Table
-from exactrank._support.progress_bars import ProgressLine, heard
+from exactrank._support.progress_bars import ProgressLine, progress_listener
 from exactrank._support.serialize import from_record, to_record
 from exactrank.data.backend import Backend
 from exactrank.data.dataset import Dataset
@@ -123,7 +123,7 @@ def train(
     task = Task(goal.measure, learnt, valid, ranker.threads, start=given.start, constraints=goal.constraints)
     journal = Journal() if resume is None else ranker.journal_of(resume, given)
     keep = None if checkpoint is None else partial(_keep, ranker, given, checkpoint)
-    with heard(progress, type(ranker).__name__, partial(_line, str(goal.measure), ranker.backend)) as listener:
+    with progress_listener(progress, type(ranker).__name__, partial(_line, str(goal.measure), ranker.backend)) as listener:
         root = Root(listener, keep, journal)
         trained = root.train(partial(trainer.trained, task))
     if trained.trouble:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from exactrank._support.error_text import reason_of
 from exactrank._support.settings import setting
+from exactrank._support.text import reason_of
 from exactrank.errors import ExactRankError, IncompatibleError
 from exactrank.learning.training.judge import Judge, Task
 from exactrank.learning.training.progress import Trained

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from exactrank._support.text import written
+from exactrank._support.text import settings_text
 from exactrank.errors import DataError
 from exactrank.measures.parse import settings_in
 
@@ -33,7 +33,7 @@ class Method:
     label: str = ""
 
     def __str__(self) -> str:
-        return (f"{self.label}=" if self.label else "") + self.name + (f"({written(self.settings)})" if self.settings else "")
+        return (f"{self.label}=" if self.label else "") + self.name + (f"({settings_text(self.settings)})" if self.settings else "")
 
     @property
     def title(self) -> str:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from exactrank._support.files import made_folder, whole_files
+from exactrank._support.files import output_folder, whole_files
 from exactrank._support.pictures import check_picture
 from exactrank._support.tables import Table
 
@@ -115,7 +115,7 @@ def finding_files(name: str, folder: Path, *, force: bool) -> Iterator[Callable[
     """A function that writes the finding of an experiment and returns the paths; the files are opened before the work starts."""
     targets = tuple(folder / f"{name}{suffix}" for suffix in SUFFIXES)
     check_picture(targets[-1])
-    with made_folder(folder), whole_files(*targets, force=force) as (report, record, picture):
+    with output_folder(folder), whole_files(*targets, force=force) as (report, record, picture):
 
         def write(finding: Finding) -> tuple[Path, ...]:
             draw(finding.panels, picture)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import orjson
 
 from exactrank import _core
-from exactrank._support.text import encoded
+from exactrank._support.text import encode
 from exactrank.data.alignment import first_repeated, listed
 from exactrank.errors import ExactRankError
 from exactrank.models.base import Scorer
@@ -42,7 +42,7 @@ class RequestError(ExactRankError):
 
     def __init__(self, status: int, detail: str, place: str | None = None) -> None:
         super().__init__(detail)
-        self.status, self.detail, self.place = status, encoded(detail).decode(), None if place is None else encoded(place).decode()
+        self.status, self.detail, self.place = status, encode(detail).decode(), None if place is None else encode(place).decode()
 
 
 @dataclass(frozen=True)

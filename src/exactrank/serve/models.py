@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from exactrank._support.error_text import reason_of
-from exactrank._support.text import encoded
+from exactrank._support.text import encode, reason_of
 from exactrank.errors import DataError
 from exactrank.loading import load
 from exactrank.models.model import Model
@@ -54,13 +53,13 @@ class ServedModel:
             "version": self.version,
             "kind": scorer.kind,
             "n_features": scorer.n_features,
-            "features": [encoded(feature).decode() for feature in scorer.feature_names] or None,
+            "features": [encode(feature).decode() for feature in scorer.feature_names] or None,
             "missing": scorer.missing,
             "measure": _text(model.measure),
             "ranker": _text(model.ranker),
             "estimate": _number(model.training.get("estimate")),
             "interval": _interval(model.training.get("interval")),
-            "library": encoded(model.library).decode(),
+            "library": encode(model.library).decode(),
             "loaded": self.loaded.isoformat(timespec="seconds"),
             "problem": self.problem,
         }
@@ -103,7 +102,7 @@ def stamp_of(path: Path) -> Stamp:
 
 
 def _text(text: str | None) -> str | None:
-    return None if text is None else encoded(text).decode()
+    return None if text is None else encode(text).decode()
 
 
 def _number(value: object) -> float | None:

@@ -13,9 +13,8 @@ from typing import Any
 from sklearn.base import clone
 
 from exactrank._support.arguments import checked_list
-from exactrank._support.error_text import reason_of
-from exactrank._support.registry import Registry, imported
-from exactrank._support.text import did_you_mean
+from exactrank._support.registry import Registry, load_entry_point
+from exactrank._support.text import did_you_mean, reason_of
 from exactrank.compare.contender import Contender
 from exactrank.compare.contenders.estimator import EstimatorContender
 from exactrank.compare.contenders.ranker import RankerContender
@@ -43,7 +42,7 @@ def find_contender(text: str) -> Contender:
     """
     method = parse_method(text)
     if ":" in method.name:
-        found = imported(EntryPoint(method.name, method.name, ""), FOUND)
+        found = load_entry_point(EntryPoint(method.name, method.name, ""), FOUND)
         if not isinstance(found, type):
             raise DataError(f"{method.name} is {found!r}, not a class; give a Contender, a ranker or an estimator with fit and predict")
         return _made(found, method)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.settings import Space
-from exactrank._support.text import did_you_mean, written
+from exactrank._support.text import did_you_mean, settings_text
 from exactrank.compare.contender import Contender, ContenderTask, Fitted, TrainingCurve
 from exactrank.compare.contenders.estimator import FittedEstimator
 from exactrank.compare.contenders.ranker import shares
@@ -60,7 +60,7 @@ class Peer(Contender):
             raise DataError(f"{self.title} is not installed, so it cannot be compared; pip install {self.package}, or leave it out")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({written(self.params)})"
+        return f"{type(self).__name__}({settings_text(self.params)})"
 
     @property
     def libraries(self) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ from threading import Thread
 from typing import IO, Any, cast
 
 from exactrank._support.arrays import PerDocument
-from exactrank._support.error_text import LONGEST
 from exactrank._support.files import scratch_folder
+from exactrank._support.text import LONGEST
 from exactrank.compare.contender import Contender, ContenderTask, Fitted
 from exactrank.compare.contenders.scores import GivenScores, check_scores_file
 from exactrank.compare.workers import tie_to_parent

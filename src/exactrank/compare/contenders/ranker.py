@@ -19,7 +19,7 @@ import numpy as np
 
 from exactrank._support.arrays import PerDocument
 from exactrank._support.settings import Space
-from exactrank._support.text import written
+from exactrank._support.text import settings_text
 from exactrank.compare.contender import Contender, ContenderTask, TrainingCurve
 from exactrank.compare.results import FeatureWeights, Point
 from exactrank.data.ranking_data import RankingData, moments
@@ -47,7 +47,7 @@ class RankerContender(Contender):
     params: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"{self.kind.__name__}({written(self.params)})"
+        return f"{self.kind.__name__}({settings_text(self.params)})"
 
     @property
     def about(self) -> str:

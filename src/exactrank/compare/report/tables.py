@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from string import ascii_lowercase
 
-from exactrank._support.text import written
+from exactrank._support.text import settings_text
 from exactrank.compare.results import DataSummary, Fit
 from exactrank.compare.standings import LEVEL, Effort, MethodStanding
 from exactrank.compare.statistics import TESTS, Pair
@@ -249,7 +249,7 @@ def fit_records(fits: Iterable[Fit]) -> list[FitRecord]:
             folds.append([words(fit.fold, "name"), number(fit.seconds, plain(fit.seconds, 2)), outcome])
             best = max((trial.valid for trial in fit.trials if trial.valid is not None), default=None)
             for i, trial in enumerate(fit.trials):
-                text = (written(trial.settings) or "the defaults") + (f": {trial.failed}" if trial.failed else "")
+                text = (settings_text(trial.settings) or "the defaults") + (f": {trial.failed}" if trial.failed else "")
                 valid = Cell("failed", None, "failed") if trial.failed else number(trial.valid, kind="best" if trial.valid == best else "")
                 seconds = number(trial.seconds, plain(trial.seconds, 2))
                 trials.append([words(fit.fold), number(i, str(i)), valid, seconds, words(text, "code")])

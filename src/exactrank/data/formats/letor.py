@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank._support.arrays import Ids, Matrix, PerDocument, Rows
-from exactrank._support.files import open_bytes, read_bounded
+from exactrank._support.files import open_bytes, read_small_file
 from exactrank._support.threads import Pool, thread_count
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.stream import Block, Stream
@@ -219,7 +219,7 @@ def _sizes_beside(path: Path) -> Rows | None:
         first = next((line for line in text.read(1 << 16).splitlines() if line.strip() and not line.lstrip().startswith(b"#")), b"")
     if first.split()[1:2] and first.split()[1].startswith(b"qid:"):
         return None
-    words = bytes(read_bounded(side, SIZES)).split()
+    words = bytes(read_small_file(side, SIZES)).split()
     wrong = next((word for word in words if not word.isdigit() or len(word) > 18 or int(word) == 0), None)
     if wrong is not None:
         raise DataError(f"{side}: {wrong.decode('utf-8', 'backslashreplace')!r} is not the size of a query; give one whole number per line")

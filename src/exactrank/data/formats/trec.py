@@ -27,10 +27,10 @@ import numpy.typing as npt
 
 from exactrank._support.arguments import check_kind, checked_list
 from exactrank._support.arrays import PerDocument, Rows
-from exactrank._support.error_text import clipped
-from exactrank._support.files import whole_lines
+from exactrank._support.files import line_blocks
 from exactrank._support.numerals import number as number_in
-from exactrank._support.tables import Shown, Values
+from exactrank._support.tables import Tabular, Values
+from exactrank._support.text import clip
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.stream import Stream, stream_of
 from exactrank.data.formats.text_column import TextColumn
@@ -48,7 +48,7 @@ ByQuery = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Judgments(Shown):
+class Judgments(Tabular):
     """The lines of a qrels file: document ``docid[i]`` has ``grade[i]`` for query ``qid[i]``."""
 
     qid: Sequence[str]
@@ -68,7 +68,7 @@ class Judgments(Shown):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RetrievalRun(Shown):
+class RetrievalRun(Tabular):
     """The lines of a run: document ``docid[i]`` has ``score[i]`` for query ``qid[i]``; ``tag`` names what ranked them."""
 
     qid: Sequence[str]
@@ -82,7 +82,7 @@ class RetrievalRun(Shown):
         return _by_query(self.qid, self.docid, self.score)
 
     def __repr__(self) -> str:
-        return f"RetrievalRun({clipped(self.tag, 40)!r}, {len(self.docid):,} documents of {len(set(self.qid)):,} queries)"
+        return f"RetrievalRun({clip(self.tag, 40)!r}, {len(self.docid):,} documents of {len(set(self.qid)):,} queries)"
 
     def _columns(self) -> dict[str, Values]:
         return {"query_id": self.qid, "doc_id": self.docid, "score": self.score}
@@ -90,7 +90,7 @@ class RetrievalRun(Shown):
 
 def read_qrels(path: str | os.PathLike[str]) -> Judgments:
     """The judgments in a qrels file."""
-    qid, docid, grade, lines, _ = _columns(path, whole_lines(path, TEXT_BLOCK), QRELS)
+    qid, docid, grade, lines, _ = _columns(path, line_blocks(path, TEXT_BLOCK), QRELS)
     judgments = Judgments(qid, docid, np.array(grade))
     _check_distinct(path, judgments, lines)
     return judgments
@@ -98,7 +98,7 @@ def read_qrels(path: str | os.PathLike[str]) -> Judgments:
 
 def read_run(path: str | os.PathLike[str]) -> RetrievalRun:
     """The ranked documents in a run file; its tag is that of the first line."""
-    return run_of(path, whole_lines(path, TEXT_BLOCK))
+    return run_of(path, line_blocks(path, TEXT_BLOCK))
 
 
 def run_of(path: str | os.PathLike[str], blocks: Iterable[bytes]) -> RetrievalRun:

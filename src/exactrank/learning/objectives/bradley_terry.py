@@ -27,7 +27,7 @@ from scipy.sparse.csgraph import connected_components
 from exactrank._support.arguments import check_number
 from exactrank._support.arrays import PerDocument, Rows
 from exactrank._support.numerics import cholesky, exp, log1p, solve_lower
-from exactrank._support.tables import Shown, Values
+from exactrank._support.tables import Tabular, Values
 from exactrank.data.preferences import Preferences
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError
@@ -41,7 +41,7 @@ LARGEST_WEIGHT = 1e100  #: of a pair; squares of sums must not overflow
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Strengths(Shown):
+class Strengths(Tabular):
     """What `bradley_terry` found: one row per document, in the caller's order."""
 
     judged: RankingData  #: without its pairs, its grades those of (2)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank._support.arguments import wrong_kind
 from exactrank._support.arrays import PerDocument, PerQuery
-from exactrank._support.tables import Shown, Values
+from exactrank._support.tables import Tabular, Values
 from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Dataset, EachPart, Part
 from exactrank.data.ranking_data import RankingData, check_data
@@ -69,7 +69,7 @@ def by_query(answer: Callable[[int, PerDocument], tuple[float, PerDocument, PerD
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Slopes(Shown):
+class Slopes(Tabular):
     """What an objective says of scores, each query times its weight."""
 
     values: PerQuery

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 import numpy.typing as npt
 
-from exactrank._support.pictures import COLORS, Pictured, draw_steps
-from exactrank._support.tables import Shown, Values
+from exactrank._support.pictures import COLORS, Plottable, draw_steps
+from exactrank._support.tables import Tabular, Values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +66,7 @@ class Interval:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StepFunction(Shown, Pictured):
+class StepFunction(Tabular, Plottable):
     """A function that is constant between ``breakpoints``, (1), with its own values ``at`` them, (2).
 
     >>> f = StepFunction(np.array([0.0, 1.0]), np.array([0.2, 0.6, 0.4]), np.array([0.5, 0.6]))

@@ -6,7 +6,7 @@ against it before the first step, and names the optimizers that would do.
 
 from collections.abc import Mapping
 
-from exactrank._support.registry import imported_late
+from exactrank._support.registry import lazy_getattr
 
 #: In which module each optimizer is.
 OPTIMIZERS: Mapping[str, str] = {
@@ -28,4 +28,4 @@ OPTIMIZERS: Mapping[str, str] = {
     "AdaRankOptimizer": "boosting",
     "RankBoostOptimizer": "boosting",
 }
-__getattr__ = imported_late(__name__, OPTIMIZERS)
+__getattr__ = lazy_getattr(__name__, OPTIMIZERS)

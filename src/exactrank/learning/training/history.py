@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactrank._support.pictures import COLORS, INK, QUIET, Pictured, caption
-from exactrank._support.tables import Shown, Values, by_column
+from exactrank._support.pictures import COLORS, INK, QUIET, Plottable, caption
+from exactrank._support.tables import Tabular, Values, by_column
 from exactrank.learning.training.progress import Progress
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MARKED = 30  #: a picture marks where runs begin, unless there are more of them
 
 
-class History(tuple[Progress, ...], Shown, Pictured):
+class History(tuple[Progress, ...], Tabular, Plottable):
     """All steps of a fit, in turn: a tuple of `Progress`, with the values of ``measure`` as asked.
 
     >>> History([Progress(0, 2, 0.5), Progress(1, 2, 0.625), Progress(2, 2, 0.6)], "nDCG@10")

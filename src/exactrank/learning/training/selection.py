@@ -27,7 +27,7 @@ import numpy.typing as npt
 from exactrank._support.arrays import PerQuery
 from exactrank._support.numerics import dot, matmul
 from exactrank._support.serialize import storable
-from exactrank._support.tables import Shown, Values, by_column
+from exactrank._support.tables import Tabular, Values, by_column
 from exactrank.data.folds import drawn_counts
 from exactrank.learning.training.progress import Alternative, Verdict
 from exactrank.measures.bound import means_over_queries
@@ -163,7 +163,7 @@ def alternatives(names: Sequence[str], verdicts: Sequence[Verdict], chosen: int)
 
 
 @dataclass(frozen=True, repr=False)
-class Selection(Shown):
+class Selection(Tabular):
     """The candidates of a fit that held-out queries chose from, with their means and how far each is from the best.
 
     >>> near, best = Alternative("l2=10", 0.8125, -0.0005, 0.0011, True), Alternative("l2=1", 0.813, 0.0, 0.0, False)
