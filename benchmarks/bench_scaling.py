@@ -28,7 +28,7 @@ from timing import table
 import exactrank as er
 from exactrank.backends.dask import DaskBackend
 from exactrank.data.dataset import EachPart, Part
-from exactrank.data.sharded import ShardedData, sharded
+from exactrank.data.sharded import ShardedData, open_shards
 from exactrank.data.shards import Shards, read_shards
 from exactrank.data.synthetic import CubicPolynomial
 
@@ -134,7 +134,7 @@ def measured(folder: Path, sizes: list[tuple[int, int]]) -> tuple[list[list[str]
                 one, share = alone[size]
                 engine: Any = DaskBackend(client)
                 shards = read_shards([path])
-                tree, (seconds, size_of_round) = on_workers(engine, shards, trees), of_a_round(engine, sharded(shards, engine))
+                tree, (seconds, size_of_round) = on_workers(engine, shards, trees), of_a_round(engine, open_shards(shards, engine))
                 model = (one if workers == 1 else share) + tree.rounds * seconds + tree.size / BANDWIDTH
                 times = [f"{1e3 * each:.0f}" for each in (one, share, tree.seconds, model)]
                 rest = f"{tree.rounds:.1f}", f"{tree.size / 1e6:.2f}", f"{1e3 * seconds:.0f}", f"{size_of_round / 1e3:.1f}"

@@ -134,7 +134,7 @@ def two_measures(path: Path) -> None:
     X = rng.normal(size=(1200, 4))
     y = np.digitize(X @ [1.0, 0.5, 0.0, 0.0] + rng.normal(size=1200), [0.5, 1.5, 2.5])
     revenue = np.exp(X @ [-0.3, 0.0, 0.8, 0.0])
-    data = er.RankingData.from_arrays(X, y, group=[20] * 60, kept={"revenue": revenue})
+    data = er.RankingData.from_arrays(X, y, group=[20] * 60, extra_columns={"revenue": revenue})
     er.pareto(data, er.DirectRank("nDCG@10", bags=0).fit(data), ["nDCG@10", "revenue@10"]).plot(path=path)
 
 
@@ -156,7 +156,7 @@ def three_systems(path: Path) -> None:
     steps = 50
     weights = np.array([(i, j, steps - i - j) for i in range(steps + 1) for j in range(steps + 1 - i)]) / steps
     measure = tuned.measure.on(data)
-    values = [measure.mean(data.grouped(replace(tuned, weights=tuple(w)).predict(data))) for w in weights]
+    values = [measure.mean(data.group(replace(tuned, weights=tuple(w)).predict(data))) for w in weights]
     corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.75**0.5]])
     with panels(path, 5.6, 4.2) as axes:
         x, y = (weights @ corners).T
@@ -293,7 +293,7 @@ def evaluation(path: Path) -> None:
     data = CubicPolynomial(documents=20, features=10, noise=0.5).data(500)
     with panels(path, 9, 3, 1, 2, sharex=True, sharey=True) as both:
         for j, axes in enumerate(both):
-            result = er.evaluate(data, data.ungrouped(data.X[:, j]), "nDCG@10")["nDCG@10"]
+            result = er.evaluate(data, data.ungroup(data.X[:, j]), "nDCG@10")["nDCG@10"]
             axes.hist(result.values, bins=np.linspace(0, 1, 26), color=BLUE, alpha=0.75)
             axes.axvspan(*result.interval, color=ORANGE, alpha=0.3, linewidth=0, label="95% interval of the mean")
             axes.axvline(result.mean, color=ORANGE, linewidth=1.5, label=f"mean {result.mean:.4f}")

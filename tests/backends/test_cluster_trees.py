@@ -245,7 +245,7 @@ def test_trees_are_blended_with_a_linear_model(shards: Callable[..., Any]) -> No
 
 @pytest.mark.parametrize("make", [er.LambdaMART, er.MART])
 def test_trees_learn_from_a_column_beside_the_grades(make: Any, shards: Callable[..., Any]) -> None:
-    data, valid = (replace(one, kept={"revenue": np.round(10 * np.abs(one.X[:, 0]) * one.y, 2)}) for one in (DATA, VALID))
+    data, valid = (replace(one, extra_columns={"revenue": np.round(10 * np.abs(one.X[:, 0]) * one.y, 2)}) for one in (DATA, VALID))
     make = partial(make, "nDCG(column='revenue')@10", trees=4, threads=1)
     theirs = make().fit(data, valid=valid).model_
     for beside in (valid, shards(valid, 100)):

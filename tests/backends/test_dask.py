@@ -16,7 +16,7 @@ import pytest
 import exactrank as er
 from exactrank.data.backend import LocalBackend
 from exactrank.data.dataset import EachPart
-from exactrank.data.sharded import sharded
+from exactrank.data.sharded import open_shards
 from exactrank.data.shards import query_range, read_shards
 from tests.backends.dask_processes import ByHeartbeat, answering, dask, scheduler_and_address
 from tests.backends.test_engine import cut_into, made
@@ -158,7 +158,7 @@ def test_a_task_that_dask_has_moved_to_a_hanging_worker_is_given_to_another(clie
 def test_a_file_that_vanished_is_named(client, tmp_path, whole):
     er.write(query_range(whole, 0, 500), tmp_path / "part-0.xr")
     shards = read_shards(str(tmp_path / "part-0.xr"))
-    data = sharded(shards, er.DaskBackend(client))
+    data = open_shards(shards, er.DaskBackend(client))
     (tmp_path / "part-0.xr").unlink()
     with pytest.raises(er.errors.DataError, match=r"part-0\.xr is not there; every worker must find each file under the same path"):
         data.ask(EachPart(sizes))
@@ -170,7 +170,7 @@ def sizes(part):
 
 def test_a_round_that_takes_too_long_says_what_it_waits_for(client, shards, tmp_path):
     engine, path = er.DaskBackend(client), tmp_path / "gate"
-    data = sharded(shards, engine)
+    data = open_shards(shards, engine)
     engine.limit = 0.1
     with closing(Gate(path)), pytest.raises(er.errors.EngineError, match=r"has not given EachPart of .*part-0000\.xr.* within 0\.1 s"):
         data.ask(EachPart(lambda part: wait_at(path)))
@@ -179,11 +179,11 @@ def test_a_round_that_takes_too_long_says_what_it_waits_for(client, shards, tmp_
 def test_two_clients_get_what_each_asks_for(cluster, client, shards):
     with distributed.Client(cluster, set_as_default=False) as other:
         engines = [er.DaskBackend(client), er.DaskBackend(other)]
-        expected = [part.tolist() for part in sharded(shards, LocalBackend(), 20_000).ask(EachPart(sizes))]
+        expected = [part.tolist() for part in open_shards(shards, LocalBackend(), 20_000).ask(EachPart(sizes))]
         found = {}
 
         def ask(number):
-            data = sharded(shards, engines[number], 20_000)
+            data = open_shards(shards, engines[number], 20_000)
             found[number] = [[part.tolist() for part in data.ask(EachPart(sizes))] for _ in range(5)]
 
         threads = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
@@ -265,7 +265,7 @@ def test_a_worker_that_does_not_see_the_files_is_named(client, shards):
     hidden = "import os.path; os.path.isfile = lambda path, isfile=os.path.isfile: not str(path).endswith('.xr') and isfile(path)"
     said = r"worker tcp://.*: .*part-000\d\.xr is not there; every worker must find each file under the same path"
     with odd_worker(client, hidden), pytest.raises(er.errors.DataError, match=said):
-        sharded(shards, er.DaskBackend(client))
+        open_shards(shards, er.DaskBackend(client))
 
 
 def recurse(number):
@@ -327,7 +327,7 @@ def test_an_answer_that_is_not_handed_over_is_asked_for_again(client, monkeypatc
 
 def test_a_cluster_that_is_lost_after_training_costs_no_model(client, shards, monkeypatch):
     engine = er.DaskBackend(client)
-    data = sharded(shards, engine)
+    data = open_shards(shards, engine)
     monkeypatch.setattr(engine, "silence", 0.1)
     monkeypatch.setattr(engine, "facts", dict)
     engine.forget(data)

@@ -17,7 +17,7 @@ from exactrank.cli.cluster import backend_at, shards_at
 from exactrank.data.backend import LocalBackend
 from exactrank.data.dataset import EachPart
 from exactrank.data.formats.base import Columns, ReadOptions
-from exactrank.data.sharded import sharded
+from exactrank.data.sharded import open_shards
 from tests.backends.test_engine import made
 from tests.cli.test_cli import called, ok, refused
 from tests.events import gone, wait_until
@@ -79,7 +79,7 @@ def test_urls_of_other_systems_are_fetched(folder):
         fsspec.filesystem("memory").pipe_file(f"/bucket/{path.name}", path.read_bytes())
     whole = er.read(folder / "whole.xr")
     for given in ("memory://bucket/part-*.xr", "memory://bucket/shards.json"):
-        found = sharded(er.read_shards(given), LocalBackend(), 5_000)
+        found = open_shards(er.read_shards(given), LocalBackend(), 5_000)
         assert found.ask(EachPart(lambda part: part.data.y.tolist())) == [
             whole.y[whole.indptr[part.first] : whole.indptr[part.first + part.queries]].tolist() for part in found.partitions
         ]
@@ -87,9 +87,9 @@ def test_urls_of_other_systems_are_fetched(folder):
         f"part-000{number}.xr" for number in range(3)
     ]
     with pytest.raises(er.errors.DataError, match=r"memory://bucket/other\.xr cannot be fetched: .*; check the address and the rights"):
-        sharded(er.read_shards("memory://bucket/other.xr"), LocalBackend())
+        open_shards(er.read_shards("memory://bucket/other.xr"), LocalBackend())
     with pytest.raises(er.errors.DataError, match=r"nosuch://a: .*nosuch"):
-        sharded(er.read_shards("nosuch://a"), LocalBackend())
+        open_shards(er.read_shards("nosuch://a"), LocalBackend())
 
 
 def test_how_to_read_is_that_of_the_options(folder, tmp_path):
@@ -108,8 +108,8 @@ def test_several_files_are_converted_to_one_or_to_others(folder, tmp_path):
     one, whole = er.read(tmp_path / "one.xr"), er.read(folder / "whole.xr")
     assert one.X.tobytes() == whole.X.tobytes()
     assert one.qid.tolist() == whole.qid.tolist()
-    many = sharded(er.read_shards(tmp_path / "many"), LocalBackend())
-    assert (many.n_queries, len(many.described)) == (1300, 4)
+    many = open_shards(er.read_shards(tmp_path / "many"), LocalBackend())
+    assert (many.n_queries, len(many.facts)) == (1300, 4)
     (tmp_path / "csv-2.csv").write_text("query_id,relevance,other\n9000,1,2\n")
     (tmp_path / "csv-1.csv").write_bytes((folder / "csv-1.csv").read_bytes())
     refused(2, "csv-2.csv and", "convert", tmp_path / "csv-*.csv", tmp_path / "two.xr")
@@ -144,8 +144,8 @@ def test_earlier_shards_stay_until_the_new_ones_are_complete(tmp_path, folder, d
         ok("convert", folder / "whole.xr", "shards", "--shards", 3, "--force", cwd=tmp_path)
         command = ("convert", folder / "txt-0.txt", "shards", "--shards", 2, "--force")
         ended = driver.run(*command, at=tmp_path, fault=Fault(kind, action, number, errno.EIO))
-        found = sharded(er.read_shards(tmp_path / "shards"), LocalBackend())
-        assert (found.n_queries, len(found.described)) == ((500, 2) if ended.code == 0 else (1300, 3))
+        found = open_shards(er.read_shards(tmp_path / "shards"), LocalBackend())
+        assert (found.n_queries, len(found.facts)) == ((500, 2) if ended.code == 0 else (1300, 3))
         if ended.count < number:
             assert number > 4
             return

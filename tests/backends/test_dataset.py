@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import exactrank as er
-from exactrank.data.dataset import Concatenated, EachBlock, EachPart, Part, Remembered
-from exactrank.data.sharded import sharded
+from exactrank.data.dataset import CachedScore, Concatenated, EachBlock, EachPart, Part
+from exactrank.data.sharded import open_shards
 from exactrank.data.shards import query_range
 
 SOURCE = Path(er.__file__).parent
@@ -42,7 +42,7 @@ def cuts(tmp_path):
     data = er.RankingData.from_arrays(rng.normal(size=(sizes.sum(), 2)), rng.integers(0, 3, sizes.sum()), group=sizes, query_weight=weight)
     for number, (first, last) in enumerate([(0, 650), (650, 1500)]):
         er.write(query_range(data, first, last), tmp_path / f"part-{number}.xr")
-    return data, sharded(er.read_shards(f"{tmp_path}/part-*.xr"), None, 20_000)
+    return data, open_shards(er.read_shards(f"{tmp_path}/part-*.xr"), None, 20_000)
 
 
 def sizes_of(part):
@@ -69,11 +69,11 @@ def half(first, weights):
 
 def test_selected_and_reweighed_queries_stay_the_same(cuts):
     which = np.arange(1500) % 3 > 0
-    for ours, theirs in zip((data.select(which).as_one() for data in cuts), (data.reweigh(half).as_one() for data in cuts), strict=True):
+    for ours, theirs in zip((data.select(which).gather() for data in cuts), (data.reweigh(half).gather() for data in cuts), strict=True):
         assert ours.n_queries == which.sum()
         np.testing.assert_array_equal(theirs.weights, half(0, cuts[0].weights))
     for name in ("X", "y", "qid", "query_weight"):
-        ours, theirs = (getattr(data.select(which).as_one(), name) for data in cuts)
+        ours, theirs = (getattr(data.select(which).gather(), name) for data in cuts)
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -81,15 +81,15 @@ def test_a_part_computes_once_and_keeps_the_last(cuts):
     calls = []
     part = Part(cuts[0])
     assert [part.once("a", lambda: calls.append(1) or len(calls)) for _ in range(3)] == [1, 1, 1]
-    assert part.remembering().once("a", lambda: 0) == 1
-    assert [part.lately("kind", key, 2, lambda: calls.append(1) or len(calls)) for key in (1, 2, 1, 3, 2)] == [2, 3, 2, 4, 5]
-    assert part.remembering().lately("kind", 1, 2, lambda: 0) == 0
+    assert part.with_memo().once("a", lambda: 0) == 1
+    assert [part.recent("kind", key, 2, lambda: calls.append(1) or len(calls)) for key in (1, 2, 1, 3, 2)] == [2, 3, 2, 4, 5]
+    assert part.with_memo().recent("kind", 1, 2, lambda: 0) == 0
 
 
 def test_a_remembered_score_is_computed_once_per_dataset(cuts):
     calls, data = [], cuts[0]
     other = data.take_queries([0, 1])
-    score = Remembered(lambda given: calls.append(given) or np.zeros(given.n_documents))
+    score = CachedScore(lambda given: calls.append(given) or np.zeros(given.n_documents))
     for given in (data, other, data, other):
         assert len(score(given)) == given.n_documents
     assert calls == [data, other]

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as er
-from exactrank.data.backend import LocalBackend, Round, packed_answers
+from exactrank.data.backend import LocalBackend, Round, answer_round
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.dataset import EachPart, Part
-from exactrank.data.folds import Drawn
+from exactrank.data.folds import BootstrapWeights
 from exactrank.data.formats import cache
-from exactrank.data.sharded import ShardedData, sharded
+from exactrank.data.sharded import ShardedData, open_shards
 from exactrank.data.shards import manifest_of, query_range, read_shards
 from exactrank.learning.objectives import summed_steps
 from exactrank.learning.objectives.linear_profile import LinearProfile
@@ -34,7 +34,7 @@ class Shuffled(LocalBackend):
     def ask(self, data, question):
         packed, found = cloudpickle.dumps(question), {}
         for partition in random.sample(data.partitions, len(data.partitions)):
-            found |= dict(pickle.loads(packed_answers(Round(data.key, (partition,), packed))))
+            found |= dict(pickle.loads(answer_round(Round(data.key, (partition,), packed))))
         return [found[partition.number] for partition in data.partitions]
 
 
@@ -50,7 +50,7 @@ def made(seed, queries=2500, weights=False, ties=False):
 def cut_into(data, folder, ends, most, engine=None):
     for number, (first, last) in enumerate(zip([0, *ends], [*ends, data.n_queries], strict=True)):
         er.write(query_range(data, first, last), folder / f"part-{number:04}.xr", force=True)
-    return sharded(read_shards(str(folder / "part-*.xr")), engine or Shuffled(), most)
+    return open_shards(read_shards(str(folder / "part-*.xr")), engine or Shuffled(), most)
 
 
 ends = st.lists(st.integers(1, 1199), min_size=1, max_size=4, unique=True).map(sorted)
@@ -175,7 +175,7 @@ def same_steps(one, other):
 def test_searches_of_a_bootstrap_sample_are_those_of_the_whole(tmp_path_factory, ends, seed, left_out, name):
     whole, measure = made(seed, 1200, True), worst_tie_order(er.parse_measure(name))
     data = cut_into(whole, tmp_path_factory.mktemp("cut"), ends, 20_000)
-    draw = Drawn((seed, 3), whole.n_queries, left_out)
+    draw = BootstrapWeights((seed, 3), whole.n_queries, left_out)
     weights = bootstrap(whole, np.random.default_rng([seed, 3]))[int(left_out)]
     np.testing.assert_array_equal(measure.over(data, draw).weights, weights)
     here, there = (LinearProfile.of(measure.over(each, draw, 1)).at(np.ones(3)) for each in (whole, data))
@@ -299,16 +299,16 @@ def test_partitions_begin_where_blocks_do_and_are_of_one_file_if_possible(tmp_pa
 def test_a_manifest_names_the_files_and_a_file_that_changed_or_vanished_is_named(tmp_path):
     whole = made(2, 1200)
     data = cut_into(whole, tmp_path, [600], 5_000, LocalBackend())
-    shards = [er.data.shards.Shard(f"part-{n:04}.xr", len(d.sizes), int(d.sizes.sum()), d.checksum) for n, d in enumerate(data.described)]
+    shards = [er.data.shards.Shard(f"part-{n:04}.xr", len(d.sizes), int(d.sizes.sum()), d.checksum) for n, d in enumerate(data.facts)]
     (tmp_path / "shards.json").write_text(manifest_of(shards))
-    assert sharded(read_shards(tmp_path), LocalBackend()).n_queries == 1200
+    assert open_shards(read_shards(tmp_path), LocalBackend()).n_queries == 1200
     for path in (tmp_path, tmp_path / "shards.json"):
         with pytest.raises(er.errors.DataError, match=r"stands for data in several files; read it with er\.read_shards"):
             er.read(path)
-    assert sharded(read_shards(f"file://{tmp_path}/part-*.xr"), LocalBackend()).n_queries == 1200
+    assert open_shards(read_shards(f"file://{tmp_path}/part-*.xr"), LocalBackend()).n_queries == 1200
     er.write(query_range(whole, 0, 500), tmp_path / "part-0001.xr", force=True)
     with pytest.raises(er.errors.DataError, match=r"part-0001\.xr is not what it was"):
-        sharded(read_shards(tmp_path), LocalBackend())
+        open_shards(read_shards(tmp_path), LocalBackend())
     with pytest.raises(er.errors.DataError, match=r"part-0001\.xr is not what it was"):
         data.ask(EachPart(_queries))
     (tmp_path / "part-0001.xr").unlink()
@@ -344,11 +344,11 @@ def test_files_that_do_not_fit_together_are_named(tmp_path):
     er.write(query_range(whole, 0, 200), tmp_path / "part-0.xr")
     er.write(query_range(whole, 100, 300), tmp_path / "part-1.xr")
     with pytest.raises(er.errors.DataError, match=r"query 100 lies in .*part-0\.xr and .*part-1\.xr"):
-        sharded(read_shards(str(tmp_path / "part-*.xr")), LocalBackend())
+        open_shards(read_shards(str(tmp_path / "part-*.xr")), LocalBackend())
     other = er.RankingData.from_arrays([[1.0]], [1], group=[1])
     er.write(other, tmp_path / "part-1.xr", force=True)
     with pytest.raises(er.errors.DataError, match=r"part-1\.xr and .*part-0\.xr differ in their features"):
-        sharded(read_shards(str(tmp_path / "part-*.xr")), LocalBackend())
+        open_shards(read_shards(str(tmp_path / "part-*.xr")), LocalBackend())
     with pytest.raises(er.errors.DataError, match="there is no such file; check the pattern"):
         read_shards(str(tmp_path / "none-*.xr"))
 

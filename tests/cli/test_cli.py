@@ -320,7 +320,7 @@ except SystemExit:
 
 def test_the_library_agrees_with_the_command(letor):
     data = er.read(letor)
-    mean = er.evaluate(data, data.ungrouped(data.X[:, 0]).astype(np.float64), "AP").means["AP"]
+    mean = er.evaluate(data, data.ungroup(data.X[:, 0]).astype(np.float64), "AP").means["AP"]
     assert json.loads(ok("evaluate", letor, "--feature", "1", "-m", "AP", "--json"))["measures"]["AP"]["mean"] == mean
 
 

@@ -38,7 +38,7 @@ def shop(tmp_path_factory):
     y = np.clip(np.round(X[:, 0] + rng.normal(size=240)), 0, 3)
     revenue = np.exp(X[:, 2] - 0.3 * X[:, 0]).round(2)
     data = er.RankingData.from_arrays(
-        X, y, group=[12] * 20, docid=[f"d{i}" for i in range(240)], feature_names=["a", "b", "c"], kept={"revenue": revenue}
+        X, y, group=[12] * 20, docid=[f"d{i}" for i in range(240)], feature_names=["a", "b", "c"], extra_columns={"revenue": revenue}
     )
     er.write(data, folder / "shop.csv")
     query = np.repeat(np.arange(20), 12)
@@ -94,7 +94,7 @@ def test_evaluation_shows_all_measures_of_a_goal(shop):
     theirs = er.evaluate(data, model.predict(data), ["nDCG@3", "revenue@2"]).means
     one = printed("evaluate", shop / "shop.csv", shop / "model.json", *KEEP, "-m", GOAL)["measures"]
     assert {name: found["mean"] for name, found in one.items()} == pytest.approx(theirs)
-    (shop / "b.txt").write_text("".join(f"{value}\n" for value in data.ungrouped(data.feature("b"))))
+    (shop / "b.txt").write_text("".join(f"{value}\n" for value in data.ungroup(data.feature("b"))))
     several = printed("evaluate", shop / "shop.csv", shop / "model.json", shop / "b.txt", *KEEP, "-m", GOAL)["runs"]
     assert {name: found["mean"] for name, found in several["model"]["measures"].items()} == pytest.approx(theirs)
 
@@ -128,12 +128,12 @@ def test_info_shows_kept_columns_and_pairs(shop, tmp_path):
     (tmp_path / "pairs.csv").write_text("query_id,better,worse\n0,d1,d2\n3,d40,d37\n")
     assert command("pairs", tmp_path / "pairs.csv", shop / "shop.csv", *KEEP, "--out", tmp_path / "both.xr").exit_code == 0
     found, told = printed("info", tmp_path / "both.xr"), command("info", tmp_path / "both.xr").stdout
-    least, most = found["kept"]["revenue"]
+    least, most = found["extra_columns"]["revenue"]
     assert f"revenue: {least:g} to {most:g}" in told
     assert found["pairs"] == 2
     assert "pairs" in told
     plain = command("info", shop / "shop.qrels").stdout
-    assert "kept columns" not in plain
+    assert "extra columns" not in plain
     assert "pairs" not in plain
 
 

@@ -441,11 +441,11 @@ def test_clicks_are_compared_by_their_weights(simulated, data):
 
 
 def test_kept_columns_stay_with_their_documents_and_pairs_come_later(simulated, data):
-    rich = replace(data, kept={"price": np.arange(data.n_documents, dtype=float)})
+    rich = replace(data, extra_columns={"price": np.arange(data.n_documents, dtype=float)})
     found = simulated.clicks.to_data(rich, "1/k")
-    prices = dict(zip(zip(np.repeat(rich.qid, rich.sizes), rich.docid, strict=True), rich.kept["price"], strict=True))
+    prices = dict(zip(zip(np.repeat(rich.qid, rich.sizes), rich.docid, strict=True), rich.extra_columns["price"], strict=True))
     ids = zip(np.repeat(found.qid, found.sizes), found.docid, strict=True)
-    assert found.kept["price"].tolist() == [prices[each] for each in ids]
+    assert found.extra_columns["price"].tolist() == [prices[each] for each in ids]
     judged = er.pairs.with_pairs(data, {"query_id": [data.qid[0]], "better": [data.docid[0]], "worse": [data.docid[1]]})
     with pytest.raises(
         er.errors.DataError, match=r"the features have 1 pairs; give pairs to what to_data returns, with er.pairs.with_pairs"

@@ -779,7 +779,7 @@ def test_a_run_is_matched_by_documents(tmp_path):
     (tmp_path / "run.txt").write_text(run)
     fitted = ScoresFile("mine", str(tmp_path / "run.txt")).fit(task(test=test), {})
     assert fitted.scores("test", test).tolist() == [4.5, 9.5, -np.inf, 5]
-    assert fitted.documents["test"].ungrouped(fitted.documents["test"].y).tolist() == [1, 0, 1, -1]
+    assert fitted.documents["test"].ungroup(fitted.documents["test"].y).tolist() == [1, 0, 1, -1]
     assert fitted.settings["unjudged"] == 1
 
 

@@ -129,7 +129,7 @@ def outcomes(files: Mapping[str, bytes], folder: Path) -> dict[str, str]:
 def use(data: er.RankingData, folder: Path) -> None:
     """Touch all that the data holds, through native code where there is some."""
     er.describe(data)
-    er.evaluate(data, data.ungrouped(data.y), ["nDCG@3"])
+    er.evaluate(data, data.ungroup(data.y), ["nDCG@3"])
     er.write(data.take_queries(np.arange(data.n_queries)), folder / "scratch.xr", force=True)
     er.write(replace(data, sample_weight=None, query_weight=None, preferences=None), folder / "scratch.txt", force=True)
 

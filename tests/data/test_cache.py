@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import exactrank as er
-from exactrank.data.files import read_as
+from exactrank.data.files import read_with
 from exactrank.data.formats import cache, cache_footer
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.cache_footer import SECTIONS
@@ -75,7 +75,7 @@ def test_round_trip(tmp_path, qid):
 def test_interleaved_blocks_are_grouped_on_disk(tmp_path, block):
     data = example()
     assert data.order is not None
-    rows = Block(data.ungrouped(data.X), data.ungrouped(data.y), data.ungrouped(np.repeat(data.qid, data.sizes)))
+    rows = Block(data.ungroup(data.X), data.ungroup(data.y), data.ungroup(np.repeat(data.qid, data.sizes)))
     blocks = [Block(rows.X[i : i + block], rows.y[i : i + block], rows.qid[i : i + block]) for i in range(0, 60, block)]
     with open(tmp_path / "data.xr", "w+b") as file:
         cache.CacheFormat().write(file, Stream(data.feature_names, iter(blocks)))
@@ -162,9 +162,9 @@ def test_a_part_is_verified_by_blocks_and_by_them_alone(tmp_path, small_blocks):
             path.write_bytes(damaged)
             if byte in covered_blocks:
                 with pytest.raises(er.errors.DataError, match=f"section '{name}' is damaged"):
-                    read_as(path, ReadOptions(verify=slice(2, 4)))
+                    read_with(path, ReadOptions(verify=slice(2, 4)))
             else:
-                np.testing.assert_array_equal(read_as(path, ReadOptions(verify=slice(2, 4))).X[rows], data.X[rows])
+                np.testing.assert_array_equal(read_with(path, ReadOptions(verify=slice(2, 4))).X[rows], data.X[rows])
 
 
 def test_without_verify_the_features_of_a_file_are_not_read(file_bytes, tmp_path):
@@ -276,8 +276,8 @@ def test_weights_that_are_all_zero_are_not_written(tmp_path):
 @given(st.lists(st.text(max_size=5), max_size=8), st.lists(st.text(max_size=5), max_size=8))
 def test_text_columns_concatenate(a, b):
     columns = [TextColumn.of(a), TextColumn.of(b)]
-    assert TextColumn.concatenated(columns).tolist() == a + b
-    assert columns[0].take(slice(1, None)).packed().tolist() == a[1:]
+    assert TextColumn.concatenate(columns).tolist() == a + b
+    assert columns[0].take(slice(1, None)).pack().tolist() == a[1:]
 
 
 @given(st.lists(st.text(max_size=5), min_size=1, max_size=12), st.data())
@@ -285,7 +285,7 @@ def test_packed_strings_lie_one_after_the_other(strings, data):
     which = data.draw(st.lists(st.integers(0, len(strings) - 1), max_size=20))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("exactrank.data.formats.text_column.PACKED_AT_ONCE", 3)
-        packed = TextColumn.of(strings).take(np.array(which, np.int64)).packed()
+        packed = TextColumn.of(strings).take(np.array(which, np.int64)).pack()
     assert packed.tolist() == [strings[i] for i in which]
     assert packed.start.tolist() == [0, *packed.stop.tolist()][: len(which)]
     assert len(packed.buffer) == sum(len(strings[i].encode()) for i in which)
@@ -296,10 +296,10 @@ def test_blocks_of_data_are_its_rows(monkeypatch):
     data = example(query_weight=np.linspace(1, 2, 9))
     blocks = list(stream_of(data).blocks)
     assert len(blocks) == 6
-    np.testing.assert_array_equal(np.concatenate([b.X for b in blocks]), data.ungrouped(data.X))
+    np.testing.assert_array_equal(np.concatenate([b.X for b in blocks]), data.ungroup(data.X))
     assert [d for b in blocks for d in b.docid] == [f"d{i}é" for i in range(60)]
     weight = np.repeat(data.query_weight, data.sizes)
-    np.testing.assert_array_equal(np.concatenate([b.query_weight for b in blocks]), data.ungrouped(weight))
+    np.testing.assert_array_equal(np.concatenate([b.query_weight for b in blocks]), data.ungroup(weight))
 
 
 # ---- forged files: the checksums are right, what they cover is not
@@ -501,7 +501,7 @@ def assert_sound(data):
         assert weights is None or (len(weights) == count and np.isfinite(weights).all() and weights.min() >= 0 and weights.max() > 0)
     for column in (data.docid, data.comment):
         assert column is None or len(column) == documents
-        assert column is None or sum(map(len, map(column.encoded, range(documents)))) <= len(column.buffer)
+        assert column is None or sum(map(len, map(column.bytes_at, range(documents)))) <= len(column.buffer)
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])

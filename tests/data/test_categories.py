@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 import exactrank as er
 from exactrank.cli import app
-from exactrank.data.alignment import aligned
+from exactrank.data.alignment import align_features
 from exactrank.data.describe import describe
-from exactrank.data.files import read_as, stream, write_stream
+from exactrank.data.files import read_with, stream, write_stream
 from exactrank.data.formats import arrow, csv
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.cache_footer import parsed_footer
@@ -158,10 +158,10 @@ def test_codes_without_a_level_are_missing(tmp_path):
     codes = np.array([[1.0], [7.0], [-1.0], [0.5], [np.nan]], np.float32)
     data = er.RankingData.from_arrays(codes, np.zeros(5), group=[5], feature_names=["f"])
     data = replace(data, levels={"f": ("a", "b")})
-    assert np.array_equal(aligned(data, ("f",), levels={"f": ("b",)}).X[:, 0], [0, *[np.nan] * 4], equal_nan=True)
+    assert np.array_equal(align_features(data, ("f",), levels={"f": ("b",)}).X[:, 0], [0, *[np.nan] * 4], equal_nan=True)
     for suffix in ("csv", "parquet"):
         er.write(data, tmp_path / f"data.{suffix}")
-        again = read_as(tmp_path / f"data.{suffix}", ReadOptions(columns=er.data.Columns(features=("f",))))
+        again = read_with(tmp_path / f"data.{suffix}", ReadOptions(columns=er.data.Columns(features=("f",))))
         assert again.levels == {"f": ("b",)}
         assert np.array_equal(again.X[:, 0], [0, *[np.nan] * 4], equal_nan=True)
 
@@ -224,7 +224,7 @@ def test_data_is_brought_to_the_levels_of_others(column, turned, count):
     """Codes stand for the same texts; those that the others lack are missing."""
     ours = tuple(turned[:count])
     data = er.RankingData.from_frame(pd.DataFrame({"query_id": 1, "relevance": 0.0, "f": column}), er.data.Columns(features=("f",)))
-    found = aligned(data, ("f",), levels={"f": ours})
+    found = align_features(data, ("f",), levels={"f": ours})
     assert np.array_equal(found.X[:, 0], codes_of(column, ours), equal_nan=True)
     assert found.levels == {"f": ours}
 
@@ -478,7 +478,7 @@ def test_importance_is_that_of_the_model_on_its_own_levels():
     turned = er.RankingData.from_frame(frame[frame.color != "7"])  # all codes behind it are others
     found = er.inspect.importance(turned, ranker, repeats=1)
     assert turned.levels != ranker.model_.scorer.levels
-    by_hand = aligned(turned, turned.feature_names, levels=ranker.model_.scorer.levels)
+    by_hand = align_features(turned, turned.feature_names, levels=ranker.model_.scorer.levels)
     assert found.per_feature == er.inspect.importance(by_hand, ranker, repeats=1).per_feature
     assert found.value == er.evaluate(turned, ranker.predict(frame[frame.color != "7"][FEATURES]), found.measure).means[str(found.measure)]
 

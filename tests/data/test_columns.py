@@ -21,14 +21,16 @@ REVENUE = [5.0, 0.1, 0.2, 3.0, 0.25]
 def test_kept_columns_are_no_features_and_follow_their_documents():
     data = er.RankingData.from_frame(frame(revenue=REVENUE), COLUMNS)
     assert data.feature_names == ("bm25",)
-    assert data.ungrouped(data.kept["revenue"]).tolist() == REVENUE
+    assert data.ungroup(data.extra_columns["revenue"]).tolist() == REVENUE
     taken = data.take_queries([1, 0, 1])
-    assert taken.kept["revenue"].tolist() == [0.1, 3.0, 5.0, 0.2, 0.25, 0.1, 3.0]
+    assert taken.extra_columns["revenue"].tolist() == [0.1, 3.0, 5.0, 0.2, 0.25, 0.1, 3.0]
     ordered = in_content_order(data)
-    assert dict(zip(ordered.X[:, 0], ordered.kept["revenue"], strict=True)) == dict(zip(data.X[:, 0], data.kept["revenue"], strict=True))
-    assert joined(data, taken).kept["revenue"].tolist() == [*data.kept["revenue"], *taken.kept["revenue"]]
+    assert dict(zip(ordered.X[:, 0], ordered.extra_columns["revenue"], strict=True)) == dict(
+        zip(data.X[:, 0], data.extra_columns["revenue"], strict=True)
+    )
+    assert joined(data, taken).extra_columns["revenue"].tolist() == [*data.extra_columns["revenue"], *taken.extra_columns["revenue"]]
     assert data.to_frame()["revenue"].tolist() == REVENUE
-    assert not data.kept["revenue"].flags.writeable
+    assert not data.extra_columns["revenue"].flags.writeable
 
 
 @pytest.mark.parametrize("suffix", ["xr", "parquet", "csv", "csv.gz"])
@@ -36,7 +38,7 @@ def test_kept_columns_go_through_files(tmp_path, suffix):
     data = er.RankingData.from_frame(frame(revenue=REVENUE), COLUMNS)
     er.write(data, tmp_path / f"data.{suffix}")
     again = er.read(tmp_path / f"data.{suffix}", columns=COLUMNS)
-    assert again.kept["revenue"].tolist() == data.kept["revenue"].tolist()
+    assert again.extra_columns["revenue"].tolist() == data.extra_columns["revenue"].tolist()
     assert again.feature_names == ("bm25",)
     assert checksum(again) == checksum(data)
 
@@ -53,7 +55,7 @@ def test_a_measure_of_the_grades_column_is_the_measure_of_grades(seed, text):
     sizes = rng.integers(1, 7, 5)
     y, scores = rng.integers(0, 5, sizes.sum()).astype(float), rng.integers(0, 4, sizes.sum()).astype(float)
     data = er.RankingData.from_arrays(None, y, group=sizes)
-    beside = er.RankingData.from_arrays(None, np.zeros(len(y)), group=sizes, kept={"again": y})
+    beside = er.RankingData.from_arrays(None, np.zeros(len(y)), group=sizes, extra_columns={"again": y})
     name, _, rest = text.partition("@")
     column = name[:-1] + ", column='again')" if name.endswith(")") else name + "(column='again')"
     theirs = er.evaluate(data, scores, text).per_query
@@ -65,7 +67,7 @@ def test_totals_are_sums_over_the_first_ranks(seed):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 7, 4)
     revenue, scores = rng.integers(0, 50, sizes.sum()) / 8, rng.permutation(sizes.sum()).astype(float)
-    data = er.RankingData.from_arrays(None, np.zeros(len(revenue)), group=sizes, kept={"revenue": revenue})
+    data = er.RankingData.from_arrays(None, np.zeros(len(revenue)), group=sizes, extra_columns={"revenue": revenue})
     ends = np.cumsum(sizes)
     theirs = [sum(revenue[b:e][np.argsort(-scores[b:e])][:3]) for b, e in zip(ends - sizes, ends, strict=True)]
     assert er.evaluate(data, scores, "revenue@3").per_query[0].tolist() == theirs
@@ -79,7 +81,7 @@ def test_a_feature_is_a_column_too():
 def test_every_ranker_can_learn_from_a_column():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
-    data = er.RankingData.from_arrays(X, np.arange(200) % 2, group=[10] * 20, kept={"revenue": np.exp(X[:, 1])})
+    data = er.RankingData.from_arrays(X, np.arange(200) % 2, group=[10] * 20, extra_columns={"revenue": np.exp(X[:, 1])})
     for ranker in (er.LambdaRank("revenue@3"), er.DirectRank("revenue@3", bags=0), er.Ridge("revenue@3")):
         assert ranker.fit(data).score(data) > 0.95 * er.evaluate(data, X[:, 1], "revenue@3").means["revenue@3"]
 
@@ -100,9 +102,9 @@ def test_what_is_wrong_is_named():
     ):
         er.evaluate(below, below.X[:, 0], "revenue@10")
     with pytest.raises(er.errors.DataError, match="column 'x' has shape"):
-        er.RankingData.from_arrays(None, [0, 1], group=[2], kept={"x": [1.0]})
+        er.RankingData.from_arrays(None, [0, 1], group=[2], extra_columns={"x": [1.0]})
     with pytest.raises(er.errors.DataError, match="column 'a' cannot be kept"):
-        er.RankingData.from_arrays([[1.0], [2.0]], [0, 1], group=[2], feature_names=["a"], kept={"a": [1.0, 2.0]})
+        er.RankingData.from_arrays([[1.0], [2.0]], [0, 1], group=[2], feature_names=["a"], extra_columns={"a": [1.0, 2.0]})
     with pytest.raises(er.errors.MeasureError, match=r"did you mean nDCG\?.*a column of the data is written Total\(column='nDCGG'\)@10"):
         er.parse_measure("nDCGG@10")
     for name in ("price", "revenue", "margin", "clicks", "profit", "cost"):

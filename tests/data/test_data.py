@@ -41,8 +41,8 @@ def test_grouping_is_stable_and_reversible(qid):
         mine = data.y[data.indptr[q] : data.indptr[q + 1]]
         assert np.all(np.diff(mine) > 0)
     np.testing.assert_array_equal(data.X[:, 0], data.y)
-    np.testing.assert_array_equal(data.ungrouped(data.y), rows)
-    np.testing.assert_array_equal(data.grouped(data.ungrouped(data.y)), data.y)
+    np.testing.assert_array_equal(data.ungroup(data.y), rows)
+    np.testing.assert_array_equal(data.group(data.ungroup(data.y)), data.y)
 
 
 def test_group_sizes_and_sparse_features():
@@ -169,7 +169,7 @@ def test_taking_queries():
 @pytest.mark.parametrize("count", [2, 4])
 def test_values_must_be_one_per_document(qid, count):
     data = er.RankingData.from_arrays(None, [0, 1, 2], qid=qid)
-    for reordered in (data.grouped, data.ungrouped):
+    for reordered in (data.group, data.ungroup):
         with pytest.raises(er.errors.DataError, match=f"{count} values for 3 documents"):
             reordered(np.zeros(count))
 

@@ -183,7 +183,7 @@ def test_any_row_order_gives_the_same_queries(make: Callable[..., Any], order: l
     }
     theirs = {(q, w, d, y, str(np.float32(np.nan if f is None else f))) for q, d, y, f, w in zip(*columns.values(), strict=True)}
     assert ours == theirs
-    assert data.ungrouped(data.y).tolist() == [columns["relevance"][i] for i in order]
+    assert data.ungroup(data.y).tolist() == [columns["relevance"][i] for i in order]
 
 
 # ---- frames
@@ -420,7 +420,7 @@ def test_many_blocks_are_one_table(kind: str, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(csv_module, "CSV_BLOCK", 1000)
     stream = joined(FORMATS[kind].stream(path, ReadOptions()))
     assert stream["blocks"] > 5
-    assert same_bits(stream["X"], data.ungrouped(data.X))
+    assert same_bits(stream["X"], data.ungroup(data.X))
     assert_same(read(path), data)
 
 

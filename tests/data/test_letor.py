@@ -127,8 +127,8 @@ def test_interleaved_queries_are_grouped_and_scores_go_back(tmp_path):
     data = er.read(write(tmp_path, "1 qid:9 1:1\n0 qid:2 1:2\n2 qid:9 1:3 #b\n1 qid:2 1:4\n"))
     assert data.qid.tolist() == [9, 2]
     assert data.X[:, 0].tolist() == [1, 3, 2, 4]
-    assert data.ungrouped(data.X[:, 0]).tolist() == [1, 2, 3, 4]
-    assert data.grouped(np.arange(4)).tolist() == [0, 2, 1, 3]
+    assert data.ungroup(data.X[:, 0]).tolist() == [1, 2, 3, 4]
+    assert data.group(np.arange(4)).tolist() == [0, 2, 1, 3]
     assert data.docid.tolist() == ["", "b", "", ""]
 
 
@@ -157,7 +157,7 @@ def test_streaming_in_small_blocks_equals_reading(tmp_path, monkeypatch):
     blocks = list(stream.blocks)
     assert len(blocks) > 5
     assert stream.feature_names == whole.feature_names
-    np.testing.assert_array_equal(np.concatenate([b.X for b in blocks]), whole.ungrouped(whole.X))
+    np.testing.assert_array_equal(np.concatenate([b.X for b in blocks]), whole.ungroup(whole.X))
     assert np.concatenate([b.qid for b in blocks]).tolist() == [i % 4 for i in range(100)]
 
 

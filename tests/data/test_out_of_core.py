@@ -14,8 +14,8 @@ from hypothesis import given, strategies as st
 
 import exactrank as er
 from exactrank._support.files import scratch_map
-from exactrank.data.immutable import is_mapped, sealed
-from exactrank.data.scratch_arrays import FeatureColumns, room, rows_taken
+from exactrank.data.immutable import is_mapped, seal
+from exactrank.data.scratch_arrays import FeatureColumns, empty_matrix, take_rows
 from exactrank.errors import DataError
 from exactrank.learning.objectives.linear_profile import columns_of
 from exactrank.rankers.training_data import in_content_order, joined
@@ -128,7 +128,7 @@ def in_memory(caches):
     parts = ("y", "indptr", "qid", "feature_names")
     mapped = {"data": er.read(caches["plain"]), "holes": er.read(caches["holes"])}
     held = {
-        name: er.RankingData(X=sealed(np.array(each.X)), **{part: getattr(each, part) for part in parts}) for name, each in mapped.items()
+        name: er.RankingData(X=seal(np.array(each.X)), **{part: getattr(each, part) for part in parts}) for name, each in mapped.items()
     }
 
     @cache
@@ -177,7 +177,7 @@ def test_columns_are_those_of_the_rows(rows, width, seed):
     for columns in (FeatureColumns(X), FeatureColumns.of(X), FeatureColumns(np.asfortranarray(X))):
         assert len(columns) == width
         np.testing.assert_array_equal(np.array(list(columns)), X.T)
-        turned = columns.ordered(order, stands)
+        turned = columns.reorder(order, stands)
         for j in [*range(width), 0, 0]:
             np.testing.assert_array_equal(turned[j], np.where(np.isnan(X), stands, X)[order, j])
             assert turned[j].flags.c_contiguous
@@ -205,13 +205,13 @@ def test_what_is_made_of_a_mapped_matrix_is_mapped(tmp_path):
 
 def test_room():
     memory = np.zeros((3, 2), np.float32)
-    assert not is_mapped(room((2, 2), memory))
+    assert not is_mapped(empty_matrix((2, 2), memory))
     content = np.frombuffer(scratch_map(24), np.float32).reshape(3, 2)
-    made = rows_taken(content, np.array([2, 0]))
+    made = take_rows(content, np.array([2, 0]))
     made[:] = 1.0
     assert is_mapped(made)
-    assert is_mapped(sealed(made))
-    assert room((0, 2), content).shape == (0, 2)
+    assert is_mapped(seal(made))
+    assert empty_matrix((0, 2), content).shape == (0, 2)
 
 
 def test_scratch_space_that_is_not_there(monkeypatch, tmp_path):

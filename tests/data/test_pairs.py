@@ -318,7 +318,7 @@ def test_bags_and_constraints_of_pairs():
     bagged = er.DirectRank("PairwiseCorrect", bags=4).fit(data)
     assert bagged.score(data) > 0.6
     assert er.DirectRank("PairwiseCorrect", bags=0, point="likelihood").fit(data).score(data) > 0.6
-    rich = replace(data, kept={"revenue": np.exp(data.X[:, 0].astype(float))})
+    rich = replace(data, extra_columns={"revenue": np.exp(data.X[:, 0].astype(float))})
     ranker = er.DirectRank("revenue@2 subject to PairwiseCorrect >= 0.62").fit(rich)
     assert er.evaluate(rich, ranker.predict(rich), "PairwiseCorrect").means["PairwiseCorrect"] >= 0.62
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import exactrank as er
 from exactrank.cli import app
 from exactrank.data import files as formats
-from exactrank.data.alignment import aligned
+from exactrank.data.alignment import align_features
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.trec import Judgments, RetrievalRun
 from exactrank.data.ranking_data import checksum
@@ -280,7 +280,7 @@ def test_parts_of_data_keep_the_offset():
     data = er.RankingData.from_arrays(shifted(X, SECONDS), grades, group=group)
     part = data.take_queries([3, 1])
     assert np.array_equal(part.feature("x0"), np.concatenate([data.feature("x0")[63:84], data.feature("x0")[21:42]]))
-    assert np.array_equal(aligned(data, ("x1", "x0")).feature("x0"), data.feature("x0"))
+    assert np.array_equal(align_features(data, ("x1", "x0")).feature("x0"), data.feature("x0"))
     moved_data = data.relative_to(data.offset + 8.0)
     assert np.array_equal(moved_data.feature("x0"), data.feature("x0"))
     assert checksum(moved_data) != checksum(data)

@@ -123,12 +123,12 @@ def test_scores_of_gives_every_document_its_score(rows: list[Any], lines: list[A
     assert extended.n_documents == len(scores) == len(rows) + len(new)
     # The caller's rows come first and as they were; the scores are in that order.
     assert scores[: len(rows)].tolist() == [score.get((str(q), d), -np.inf) for q, d, _ in rows]
-    assert extended.ungrouped(extended.X)[: len(rows)].tolist() == X.tolist()
-    assert np.isnan(extended.ungrouped(extended.X)[len(rows) :]).all()
+    assert extended.ungroup(extended.X)[: len(rows)].tolist() == X.tolist()
+    assert np.isnan(extended.ungroup(extended.X)[len(rows) :]).all()
     theirs = [(str(q), d) for q, d, _ in documents(extended)]
-    assert extended.grouped(scores).tolist() == [score.get(key, -np.inf) for key in theirs]
+    assert extended.group(scores).tolist() == [score.get(key, -np.inf) for key in theirs]
     assert extended.sample_weight is not None
-    assert extended.ungrouped(extended.sample_weight).tolist() == [*weight, *[1.0] * len(new)]
+    assert extended.ungroup(extended.sample_weight).tolist() == [*weight, *[1.0] * len(new)]
     assert extended.qid.tolist() == data.qid.tolist()
 
 
@@ -174,7 +174,7 @@ def test_scores_of_repeated_queries_and_comments() -> None:
     data = replace(data, comment=TextColumn.of(["x", "y", "z"]), query_weight=np.array([1.0, 2.0, 3.0]))
     extended, scores = scores_of(data, run(("1", "new", 4), ("1", "a", 3)))
     assert documents(extended) == [("1", "a", 1), ("1", "new", -1), ("1", "a", 1), ("1", "new", -1), ("2", "b", 0)]
-    assert extended.grouped(scores).tolist() == [3, 4, 3, 4, -np.inf]
+    assert extended.group(scores).tolist() == [3, 4, 3, 4, -np.inf]
     assert scores.tolist() == [3, 3, -np.inf, 4, 4]
     assert extended.comment is not None
     assert extended.comment.tolist() == ["x", "", "y", "", "z"]
@@ -185,7 +185,7 @@ def test_scores_of_repeated_queries_and_comments() -> None:
 def test_bytes_that_are_not_utf8_survive(tmp_path: Path) -> None:
     data = from_trec(read_qrels(file_of(tmp_path, b"1 0 caf\xe9 1\n")))
     assert data.docid is not None
-    assert data.docid.encoded(0) == b"caf\xe9"
+    assert data.docid.bytes_at(0) == b"caf\xe9"
 
 
 def test_the_format_reads_and_streams(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def made(seed=0, queries=15, features=3, coarse=False):
     y = np.clip(np.round(X[:, 0] + rng.normal(size=n)), 0, 3)
     y[:2] = 0, 2
     revenue = np.round(np.exp(X[:, -1] + 0.3 * rng.normal(size=n)), 1)
-    return er.RankingData.from_arrays(X, y, group=sizes, kept={"revenue": revenue})
+    return er.RankingData.from_arrays(X, y, group=sizes, extra_columns={"revenue": revenue})
 
 
 def means(data, scores):

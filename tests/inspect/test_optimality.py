@@ -53,7 +53,7 @@ def moved(model, j, to):
 
 
 def column(data, j):
-    return data.ungrouped(data.X[:, j].astype(np.float64))
+    return data.ungroup(data.X[:, j].astype(np.float64))
 
 
 def pieces(f):

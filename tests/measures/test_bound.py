@@ -27,7 +27,7 @@ def test_values_and_means_are_the_evaluations_to_the_bit(measure, by_docid, seed
     data, rng = judged(seed, weighted), np.random.default_rng(seed)
     chosen = replace(measure, ties="docid") if by_docid else measure
     rows, bound = rng.integers(-1, 2, (3, 20)) + 2.0**-30 * rng.integers(0, 2, (3, 20)), chosen.on(data)
-    theirs = [er.evaluate(data, data.ungrouped(scores), chosen)[str(chosen)] for scores in rows]
+    theirs = [er.evaluate(data, data.ungroup(scores), chosen)[str(chosen)] for scores in rows]
     assert [bound.values(scores).tobytes() for scores in rows] == [each.values.tobytes() for each in theirs]
     if np.isnan(theirs[0].mean):
         for ask in (lambda: bound.mean(rows[0]), lambda: bound.means(rows)):
@@ -43,11 +43,11 @@ def test_measures_that_break_ties_in_different_ways_rank_once_with_the_bits_of_e
     y, scores, qid = rows
     data = er.RankingData.from_arrays(None, y, qid=qid)
     bound = [each for measure, ties in asked for one in [measure.on(data, threads=1)] for each in (one, *map(one.with_ties, ties))]
-    together, retrieved = values_of(bound, data.grouped(scores))
+    together, retrieved = values_of(bound, data.group(scores))
     for each, values, ranked in zip(bound, together, retrieved, strict=True):
         alone = each.measure.on(data, threads=1)
-        assert values.tobytes() == alone.values(data.grouped(scores)).tobytes()
-        assert np.array_equal(ranked, values_of([alone], data.grouped(scores))[1][0])
+        assert values.tobytes() == alone.values(data.group(scores)).tobytes()
+        assert np.array_equal(ranked, values_of([alone], data.group(scores))[1][0])
 
 
 @pytest.mark.parametrize("threads", [1, 2])

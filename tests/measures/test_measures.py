@@ -97,7 +97,7 @@ def test_ids_are_sorted_once(monkeypatch):
     data = er.RankingData.from_arrays(None, [0, 1, 1], qid=[1, 1, 1], docid=["b", "a", "c"])
     measure = er.measures.RR(ties="docid")
     first = er.evaluate(data, [0.0, 0.0, 0.0], measure).means
-    monkeypatch.setattr("exactrank.data.formats.text_column.TextColumn.encoded", None)
+    monkeypatch.setattr("exactrank.data.formats.text_column.TextColumn.bytes_at", None)
     assert er.evaluate(data, [0.0, 0.0, 0.0], measure).means == first == {str(measure): 1.0}
 
 

@@ -148,7 +148,7 @@ def test_numbers_have_plain_digits(text):
         lambda text: parse_method(f"lambdamart(trees={text})"),
         lambda text: er.RankingData.from_arrays([[1.0]], [text], group=[1]),
         lambda text: er.RankingData.from_arrays([[1.0]], [1], group=[1], sample_weight=[text]),
-        lambda text: er.RankingData.from_arrays([[1.0]], [1], group=[1], kept={"price": [text]}),
+        lambda text: er.RankingData.from_arrays([[1.0]], [1], group=[1], extra_columns={"price": [text]}),
         lambda text: er.evaluate(DATA, [text] * 12, "nDCG"),
         lambda text: er.write_run(DATA, "a.run", [text] * 12),
         lambda text: er.pairs.with_pairs(DATA, {"query_id": [0], "better": ["d0"], "worse": ["d1"], "weight": [text]}),

@@ -170,9 +170,9 @@ def test_cross_fitted_models_are_those_of_the_parts(kind, bags):
             one = er.Model(replace(net, weights=net.weights[units], bias=net.bias[units], output=bags * net.output[units])).predict(data)
         else:
             alone = RANKERS[kind](seed=5).fit(data.take_queries(~(chooses | scored)), valid=data.take_queries(chooses))
-            one = alone.predict(data) / deviation(data.grouped(alone.predict(data)), data.indptr)
+            one = alone.predict(data) / deviation(data.group(alone.predict(data)), data.indptr)
         scores.append(one)
-        asked = data.ungrouped(np.repeat(scored, data.sizes))
+        asked = data.ungroup(np.repeat(scored, data.sizes))
         np.testing.assert_allclose(ranker.oof_[asked] - ranker.oof_[asked][0], one[asked] - one[asked][0], atol=1e-6)
     np.testing.assert_allclose(ranker.predict(data), np.mean(scores, axis=0), atol=1e-6)
     assert ranker.model_.training["value"] == ranker.score(data)
@@ -189,7 +189,7 @@ def test_scores_out_of_fold_know_nothing_of_their_query(kind):
     grades[rows] = grades[rows][::-1] * 2 + 1
     other = replace(data, y=grades)
     one, two = (RANKERS[kind](bags=4, bagging="cross-fit").fit(each) for each in (data, other))
-    np.testing.assert_allclose(data.grouped(one.oof_)[rows], data.grouped(two.oof_)[rows], rtol=1e-9)
+    np.testing.assert_allclose(data.group(one.oof_)[rows], data.group(two.oof_)[rows], rtol=1e-9)
     assert not np.array_equal(one.oof_, two.oof_)
     assert not np.array_equal(one.predict(data), two.predict(data))
 
@@ -210,7 +210,7 @@ def test_validation_data_are_learnt_from_where_parts_choose():
 
 def test_scores_out_of_fold_of_validation_data_are_in_the_order_of_its_rows():
     data, valid = shuffled(), shuffled()
-    rows = valid.grouped(np.arange(valid.n_documents))
+    rows = valid.group(np.arange(valid.n_documents))
     other = er.RankingData.from_arrays(valid.values, valid.y, group=valid.sizes)
     one, two = (er.Ridge("nDCG@5", bags=4).fit(data, valid=each) for each in (valid, other))
     np.testing.assert_allclose(one.valid_oof_[rows], two.valid_oof_)

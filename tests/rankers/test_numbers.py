@@ -89,7 +89,7 @@ def hashed_order(data, stands):
     unit = np.left_shift(np.frexp(np.nanmax(np.abs(X), axis=0))[1], 23, dtype=np.int32)
     bits = X.view(np.int32)
     features = np.where(np.isfinite(X) & (X != 0), bits - unit, bits)
-    numbers = [data.y, data.sample_weight, *(data.kept[name] for name in sorted(data.kept))]
+    numbers = [data.y, data.sample_weight, *(data.extra_columns[name] for name in sorted(data.extra_columns))]
     keys = [xxh3_64_intdigest(features[i].tobytes() + b"".join(each[i].tobytes() for each in numbers)) for i in range(len(X))]
     ends = data.indptr.tolist()
     return [i for a, b in pairwise(ends) for i in sorted(range(a, b), key=lambda i: (keys[i], i))]
@@ -102,7 +102,9 @@ def test_content_order_is_that_of_the_hashes_of_rows(width, kept, filled, seed):
     X[rng.random(X.shape) < 0.1] = np.nan
     X[0] = 1.0
     numbers = {f"k{i}": rng.random(12) for i in range(kept)}
-    data = er.RankingData.from_arrays(X, rng.integers(0, 3, 12), group=[1, 4, 7], sample_weight=rng.integers(1, 3, 12), kept=numbers)
+    data = er.RankingData.from_arrays(
+        X, rng.integers(0, 3, 12), group=[1, 4, 7], sample_weight=rng.integers(1, 3, 12), extra_columns=numbers
+    )
     stands = rng.standard_normal(width).astype(np.float32) if filled else None
     assert content_order(data, stands).tolist() == hashed_order(data, stands)
 
@@ -113,7 +115,7 @@ def test_content_order_forgets_where_rows_stood_and_leads_back(seed):
     ours, theirs = in_content_order(data), in_content_order(shuffled(data, seed))
     for name in ("X", "y", "sample_weight"):
         assert np.array_equal(getattr(ours, name), getattr(theirs, name), equal_nan=True)
-        assert np.array_equal(ours.ungrouped(getattr(ours, name)), getattr(data, name), equal_nan=True)
+        assert np.array_equal(ours.ungroup(getattr(ours, name)), getattr(data, name), equal_nan=True)
     assert in_content_order(ours) is ours
 
 
@@ -265,5 +267,5 @@ def test_lambdamart_reaches_with_grades_to_1000_what_it_reaches_with_grades_to_4
 def test_content_order_does_not_depend_on_units_that_are_powers_of_two(seed, powers):
     data = odd_data(seed)
     scaled = replace(data, X=np.ldexp(data.X, np.array(powers)))
-    ours, theirs = (in_content_order(each).ungrouped(np.arange(data.n_documents)) for each in (scaled, data))
+    ours, theirs = (in_content_order(each).ungroup(np.arange(data.n_documents)) for each in (scaled, data))
     assert np.array_equal(ours, theirs)

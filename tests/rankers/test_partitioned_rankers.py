@@ -15,10 +15,10 @@ from sklearn.linear_model import LinearRegression
 
 import exactrank as er
 from exactrank import optimizers
-from exactrank.data.backend import LocalBackend, Round, packed_answers
+from exactrank.data.backend import LocalBackend, Round, answer_round
 from exactrank.data.blocks import wide_blocks
-from exactrank.data.sharded import sharded
-from exactrank.data.shards import concatenated, query_range, read_shards
+from exactrank.data.sharded import open_shards
+from exactrank.data.shards import concatenate, query_range, read_shards
 from exactrank.data.write_shards import write_shards
 from exactrank.learning.objectives.parametric import Posed
 from exactrank.rankers import RANKERS
@@ -35,7 +35,7 @@ class Shuffled(LocalBackend):
     def ask(self, data, question):
         packed, found = cloudpickle.dumps(question), {}
         for partition in random.sample(data.partitions, len(data.partitions)):
-            found |= dict(pickle.loads(packed_answers(Round(data.key, (partition,), packed))))
+            found |= dict(pickle.loads(answer_round(Round(data.key, (partition,), packed))))
         return [found[partition.number] for partition in data.partitions]
 
 
@@ -278,7 +278,7 @@ def test_some_queries_of_several_files_are_those_of_one(tmp_path_factory, ends, 
     which[rng.integers(400)] = True
     which[: ends[0] if ends and seed % 2 else 0] = seed % 4 == 1  # none, or all, of a file
     which[-1] = True
-    whole = sharded(cut_into(data, tmp_path_factory.mktemp("cut"), ends), Shuffled(), most)
+    whole = open_shards(cut_into(data, tmp_path_factory.mktemp("cut"), ends), Shuffled(), most)
     ours, theirs = whole.select(which), data.take_queries(which)
     assert {partition.first for partition in ours.partitions} <= set(wide_blocks(theirs.indptr).tolist())
     assert [partition.number for partition in ours.partitions] == list(range(len(ours.partitions)))
@@ -286,10 +286,10 @@ def test_some_queries_of_several_files_are_those_of_one(tmp_path_factory, ends, 
         (int(theirs.indptr[each.first]), int(np.diff(theirs.indptr[[each.first, each.first + each.queries]])[0]))
         for each in ours.partitions
     ]
-    loaded = ours.as_one()
+    loaded = ours.gather()
     for name in ("X", "y", "indptr", "qid", "query_weight", "sample_weight"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(theirs, name))
-    np.testing.assert_array_equal(loaded.kept["revenue"], theirs.kept["revenue"])
+    np.testing.assert_array_equal(loaded.extra_columns["revenue"], theirs.extra_columns["revenue"])
     for name in ("sizes", "qid", "weights"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
 
@@ -298,7 +298,7 @@ def priced(data, seed=0):
     """``data`` with columns beside its grades, one of them large."""
     rng = np.random.default_rng(seed)
     revenue = np.round(rng.exponential(3.0, data.n_documents) * (data.y > 1), 2)
-    return replace(data, kept={"revenue": revenue, "margin": np.where(rng.random(data.n_documents) < 0.5, 0.0, revenue / 2)})
+    return replace(data, extra_columns={"revenue": revenue, "margin": np.where(rng.random(data.n_documents) < 0.5, 0.0, revenue / 2)})
 
 
 @pytest.fixture(scope="module")
@@ -354,11 +354,11 @@ def test_evaluation_profiles_and_fusion_read_columns_beside_the_grades(prices, t
 def test_columns_are_written_with_shards_and_must_be_in_all_files(tmp_path):
     data = priced(made(6, 300))
     write_shards(data, tmp_path, 3)
-    loaded = concatenated([partition.load() for partition in sharded(read_shards(tmp_path), LocalBackend()).partitions])
-    for name, values in data.kept.items():
-        np.testing.assert_array_equal(loaded.kept[name], values)
+    loaded = concatenate([partition.load() for partition in open_shards(read_shards(tmp_path), LocalBackend()).partitions])
+    for name, values in data.extra_columns.items():
+        np.testing.assert_array_equal(loaded.extra_columns[name], values)
     shards = cut_into(data, tmp_path, [100], "cut")
-    er.write(replace(query_range(data, 100, 300), kept={}), tmp_path / "cut-0001.xr", force=True)
+    er.write(replace(query_range(data, 100, 300), extra_columns={}), tmp_path / "cut-0001.xr", force=True)
     with pytest.raises(er.errors.DataError, match=r"cut-0001\.xr and .*cut-0000\.xr differ in their columns beside the features"):
         er.RankNet().fit(shards)
     with pytest.raises(er.errors.DataError, match=r"the data has no column 'profit'; it has revenue, margin, x0"):
@@ -417,7 +417,7 @@ def test_pairs_are_evaluated_written_and_told(pairs, tmp_path):
     )
     np.testing.assert_array_equal(ours.per_query, theirs.per_query)
     write_shards(data, tmp_path, 5)
-    loaded = sharded(read_shards(tmp_path), LocalBackend()).as_one()
+    loaded = open_shards(read_shards(tmp_path), LocalBackend()).gather()
     for name in ("better", "worse", "weight"):
         np.testing.assert_array_equal(getattr(loaded.preferences, name), getattr(data.preferences, name))
     with pytest.raises(
@@ -513,7 +513,7 @@ def test_training_goes_on_from_a_model_and_from_a_checkpoint(whole):
 def test_no_cut_changes_a_slope_of_a_batch(tmp_path_factory, ends, seed, size):
     data = made(seed, weights=True)
     shards = cut_into(data, tmp_path_factory.mktemp("cut"), ends)
-    ours = training_data(sharded(shards, Shuffled()), None, "error", 1, None).data
+    ours = training_data(open_shards(shards, Shuffled()), None, "error", 1, None).data
     theirs = training_data(data, None, "error", 1).data
     batch, theta = np.random.default_rng(seed).permutation(1500)[:size], np.array([0.3, -0.2, 0.1, 0.5])
     for objective in (

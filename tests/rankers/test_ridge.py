@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as er
-from exactrank.data.folds import Dealt
+from exactrank.data.folds import FoldNumbers
 from exactrank.learning.objectives.ridge import ridge_paths, ridge_weights
 from exactrank.learning.objectives.within_query import centered
 from exactrank.rankers.ridge import STRENGTHS
@@ -72,7 +72,7 @@ def test_all_strengths_at_once_are_each_alone(seed, features):
 def test_a_fold_is_left_out(seed, features):
     """What is left is ridge regression on the other queries, in units of all."""
     X, y, qid = rows(queries=6, features=features, seed=seed)
-    data, dealt = er.RankingData.from_arrays(X, y, qid=qid), Dealt(6, 3, seed)
+    data, dealt = er.RankingData.from_arrays(X, y, qid=qid), FoldNumbers(6, 3, seed)
     fold = dealt.of(0, 6)
     unit = np.sqrt(np.sum(centered(data.X, data.indptr) ** 2, axis=0))
     for part, found in enumerate(ridge_paths(data, STRENGTHS, dealt)):

@@ -17,7 +17,7 @@ def crossings(s, t):
 
 
 def profile(measure, data, scores, direction):
-    s, t = data.grouped(np.asarray(scores, float)), data.grouped(np.asarray(direction, float))
+    s, t = data.group(np.asarray(scores, float)), data.group(np.asarray(direction, float))
     points = {0.0}
     for begin, end in zip(data.indptr[:-1], data.indptr[1:], strict=True):
         points |= crossings(s[begin:end], t[begin:end])

@@ -26,7 +26,7 @@ import cloudpickle
 
 import exactrank
 from exactrank.backends.allocation import keep_freed_memory
-from exactrank.data.backend import Backend, Round, forget_parts, packed_answers
+from exactrank.data.backend import Backend, Round, answer_round, forget_parts
 from exactrank.data.dataset import Question
 from exactrank.data.sharded import ShardedData
 from exactrank.data.shards import Partition
@@ -291,7 +291,7 @@ class _Task:
 def _answers(questions: Round) -> bytes:
     """Return, on a worker, the answers to a round of questions."""
     keep_freed_memory()
-    return packed_answers(questions)
+    return answer_round(questions)
 
 
 def _map(function: Callable[[B], A], items: Sequence[B]) -> list[A]:

@@ -126,7 +126,7 @@ def read(path: Path, options: "ReadOptions", pairs: Path | None = None) -> "Rank
     from exactrank.data import files as formats
 
     with on_disk(path) as file:
-        data = formats.read_as(file, options)
+        data = formats.read_with(file, options)
     if pairs is None:
         return data
     from exactrank.data.pairs import read_pairs

@@ -298,7 +298,7 @@ def _datasets(
     paths: list[Path], valid: Path | None, test: Path | None, parts: bool, options: "ReadOptions"
 ) -> "tuple[dict[str, Data], dict[str, str]]":
     """The data sets by their names, and where each comes from."""
-    from exactrank.data.folds import Fold, parts_as, read_folds
+    from exactrank.data.folds import Fold, read_folds, rotate_parts
     from exactrank.errors import DataError
 
     if (valid is None) != (test is None):
@@ -307,7 +307,7 @@ def _datasets(
         if valid is not None:
             raise DataError("--parts divides DATA into training, validation and test data; leave out --valid and --test")
         name = paths[0].resolve().parent.name or "parts"
-        return {name: parts_as(paths, options)}, {name: ", ".join(map(str, paths))}
+        return {name: rotate_parts(paths, options)}, {name: ", ".join(map(str, paths))}
     if valid is not None and test is not None:
         if len(paths) != 1:
             raise DataError(f"--valid and --test go with one training set, but there are {len(paths)}")

@@ -269,12 +269,12 @@ def _print_summaries(summaries: dict[str, "Summary"]) -> None:
 
 def _shown(summary: "Summary") -> dict[str, "Cell"]:
     """The rows about a single data set."""
-    from exactrank.data.alignment import listed
+    from exactrank.data.alignment import name_list
 
     grades = [f"{grade:g}: {count:,} ({count / summary.documents:.1%})" for grade, count in summary.grades.items()]
     missing = [f"{name}: {count:,}" for name, count in summary.missing_values.items()]
     levels = [f"{name}: {count:,} levels" for name, count in summary.categories.items()]
-    kept = [f"{name}: {low:g} to {high:g}" for name, (low, high) in summary.kept.items()]
+    extra = [f"{name}: {low:g} to {high:g}" for name, (low, high) in summary.extra_columns.items()]
     return {
         "queries": f"{summary.queries:,}",
         "documents": f"{summary.documents:,}",
@@ -283,13 +283,13 @@ def _shown(summary: "Summary") -> dict[str, "Cell"]:
         "grades": grades if len(grades) <= 12 else [*grades[:5], f"... {len(grades) - 10} more ...", *grades[-5:]],
         "queries of a single grade": f"{summary.single_grade_queries:,}",
         "queries without a relevant document": f"{summary.irrelevant_queries:,}",
-        "constant features": listed(summary.constant_features),
-        "missing values": f"{sum(summary.missing_values.values()):,}" + (f" ({listed(missing)})" if missing else ""),
-        **({"categories": listed(levels)} if levels else {}),
+        "constant features": name_list(summary.constant_features),
+        "missing values": f"{sum(summary.missing_values.values()):,}" + (f" ({name_list(missing)})" if missing else ""),
+        **({"categories": name_list(levels)} if levels else {}),
         "queries interleaved in the input": "yes" if summary.interleaved else "no",
         "weights": ", ".join(summary.weights) or "none",
         **({"pairs": f"{summary.pairs:,}"} if summary.pairs else {}),
-        **({"kept columns": listed(kept)} if kept else {}),
+        **({"extra columns": name_list(extra)} if extra else {}),
         "document ids": "yes" if summary.has_docid else "no",
     }
 

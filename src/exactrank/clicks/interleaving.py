@@ -59,7 +59,7 @@ def interleave(data: RankingData, a: npt.ArrayLike, b: npt.ArrayLike, *, pages: 
     check_count("depth", depth, 1, DEEPEST)
     check_count("pages", pages, 1, max(1, MOST_SHOWN // (data.n_queries * min(depth, data.longest))))
     check_count("seed", seed, 0)
-    scores = [data.grouped(checked_scores(data, each, name)) for each, name in ((a, "a"), (b, "b"))]
+    scores = [data.group(checked_scores(data, each, name)) for each, name in ((a, "a"), (b, "b"))]
     rows: list[int] = []
     teams: list[int] = []
     lengths: list[int] = []

@@ -20,7 +20,7 @@ from exactrank._support.arguments import check_kind
 from exactrank._support.arrays import Floats, Rows
 from exactrank._support.tables import ROWS, Table, Tabular, Values, small_table
 from exactrank.data.formats.text_column import TextColumn, rows_of
-from exactrank.data.immutable import immutable, sealed
+from exactrank.data.immutable import immutable, seal
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.validation import array_of, floats_of, numbers_of
 from exactrank.errors import DataError, IncompatibleError
@@ -88,7 +88,7 @@ class Clicks(Tabular):
         order = np.lexsort([key for key in keys if key is not None])
         for name in ROWWISE:
             if (values := getattr(self, name)) is not None:
-                object.__setattr__(self, name, sealed(values[order]))
+                object.__setattr__(self, name, seal(values[order]))
 
     @classmethod
     def from_arrays(
@@ -145,7 +145,7 @@ class Clicks(Tabular):
     @cached_property
     def weights(self) -> Floats:
         """The weight of each row: ``weight``, or ones if there is none."""
-        return sealed(np.ones(self.n_impressions)) if self.weight is None else self.weight
+        return seal(np.ones(self.n_impressions)) if self.weight is None else self.weight
 
     @cached_property
     def cells(self) -> Cells:

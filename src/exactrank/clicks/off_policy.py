@@ -26,7 +26,7 @@ from exactrank._support.text import did_you_mean
 from exactrank.clicks.log import Clicks, sums_of
 from exactrank.clicks.propensities import Given, Propensities, propensities
 from exactrank.clicks.to_data import check_settings, pairs_of, places_of, relevance
-from exactrank.data.immutable import sealed
+from exactrank.data.immutable import seal
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError, MeasureError
 from exactrank.measures.base import Measure
@@ -110,7 +110,7 @@ def evaluate(
     model = None if baseline is None else _checked_baseline(features, baseline)[rows]
     estimated_data = _estimate_grades(judged, click_sums, pair, estimator, model)
     settings: dict[str, Any] = {"preset": preset, "complete": complete, "threads": threads}
-    ranked = features.grouped(checked_scores(features, scores))[rows]
+    ranked = features.group(checked_scores(features, scores))[rows]
     unseen = _unseen(measures, judged, pair, ranked, settings)
     if estimator == "snips":
         estimated_data, ranked = _with_clicks(estimated_data, ranked)
@@ -164,7 +164,7 @@ def _judgeable(data: RankingData, queries: Rows) -> RankingData:
 
 
 def _checked_baseline(data: RankingData, baseline: npt.ArrayLike) -> PerDocument:
-    model = data.grouped(checked_scores(data, baseline, "baseline"))
+    model = data.group(checked_scores(data, baseline, "baseline"))
     bad = np.flatnonzero(~((model >= 0) & (model < np.inf)))
     if len(bad):
         raise DataError(
@@ -206,7 +206,7 @@ def _estimate_grades(data: RankingData, click_sums: _ClickSums, pair: Rows, esti
             mean = sums_of(query, clicked) / np.maximum(sums_of(query, looks), 1e-300)
             model = (clicked + mean[query]) / (looks + 1)
         grades = grades + model * (1 - of_documents(click_sums.retained))
-    return replace(data, y=sealed(grades), query_weight=sealed(sums_of(query, of_documents(click_sums.shown))))
+    return replace(data, y=seal(grades), query_weight=seal(sums_of(query, of_documents(click_sums.shown))))
 
 
 def _with_clicks(data: RankingData, scores: PerDocument) -> tuple[RankingData, PerDocument]:
@@ -214,14 +214,14 @@ def _with_clicks(data: RankingData, scores: PerDocument) -> tuple[RankingData, P
     query = np.repeat(np.arange(data.n_queries), data.sizes)
     total = sums_of(query, data.y)
     shares = data.y / np.where(total > 0, total, 1.0)[query]
-    normalized = replace(data, y=sealed(shares), query_weight=sealed(data.weights * total))
+    normalized = replace(data, y=seal(shares), query_weight=seal(data.weights * total))
     return normalized.take_queries(total > 0), scores[total[query] > 0]
 
 
 def _unseen(measures: Any, data: RankingData, pair: Rows, scores: PerDocument, settings: dict[str, Any]) -> dict[str, float]:
     """Return, by measure, the share of documents never shown in the value when all grades are 1."""
     unseen_value, full_value = (
-        evaluate_grades(replace(data, y=sealed(np.asarray(y, np.float64))), scores, measures, **settings).means
+        evaluate_grades(replace(data, y=seal(np.asarray(y, np.float64))), scores, measures, **settings).means
         for y in (pair < 0, np.ones(len(pair)))
     )
     return {name: unseen_value[name] / full_value[name] if full_value[name] else 0.0 for name in full_value}

@@ -27,7 +27,7 @@ from exactrank._support.text import did_you_mean
 from exactrank.clicks.log import Clicks, checked_ranks
 from exactrank.clicks.position_based import comparable_cells, em, harvest, shrink
 from exactrank.clicks.reading_down import cascade, check_cascade, dbn
-from exactrank.data.repeated import repeated_places
+from exactrank.data.duplicates import duplicate_places
 from exactrank.data.validation import array_of, floats_of
 from exactrank.errors import DataError
 from exactrank.measures.evaluate import MOST_RESAMPLES
@@ -173,7 +173,7 @@ def read_propensities(path: str | os.PathLike[str]) -> Propensities:
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         expected = "give CSV with the columns rank and propensity, or what exactrank generate or clicks printed with --json"
         raise DataError(f"{path} does not hold a propensity for each rank; {expected}") from None
-    if (places := repeated_places(rank for rank, _ in numbers)) is not None:
+    if (places := duplicate_places(rank for rank, _ in numbers)) is not None:
         raise DataError(
             f"{path}: the entries {places[0]} and {places[1]} (from 0) are both of rank {numbers[places[0]][0]}; remove one of them"
         )

@@ -18,12 +18,12 @@ import numpy as np
 from exactrank._support.arrays import PerDocument, Rows
 from exactrank.clicks.log import Clicks
 from exactrank.clicks.propensities import Given, Propensities, propensities
-from exactrank.data.alignment import listed
-from exactrank.data.extra_columns import kept_rows
+from exactrank.data.alignment import name_list
+from exactrank.data.extra_columns import take_extra_columns
 from exactrank.data.files import read
 from exactrank.data.formats.base import Columns
 from exactrank.data.formats.text_column import TextColumn, rows_of
-from exactrank.data.immutable import sealed
+from exactrank.data.immutable import seal
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, LeftOutWarning, warn_caller
 
@@ -54,16 +54,16 @@ def to_data(
     impressions = np.bincount(log.cells.query[log.cells.pair], log.cells.impressions, len(log.queries))
     indptr = np.append(0, np.cumsum(sizes))
     return RankingData(
-        X=sealed(data.X[rows]),
-        y=sealed(grades[pair[rows]]),
-        indptr=sealed(indptr),
+        X=seal(data.X[rows]),
+        y=seal(grades[pair[rows]]),
+        indptr=seal(indptr),
         qid=data.qid[queries],
         feature_names=data.feature_names,
         docid=rows_of(data.docid, rows),
-        query_weight=sealed(impressions[log.cells.query[pair[rows[indptr[:-1]]]]]),
+        query_weight=seal(impressions[log.cells.query[pair[rows[indptr[:-1]]]]]),
         offset=data.offset,
         levels=data.levels,
-        kept=kept_rows(data.kept, rows),
+        extra_columns=take_extra_columns(data.extra_columns, rows),
     )
 
 
@@ -124,4 +124,4 @@ def places_of(ids: TextColumn, texts: Any) -> Rows:
 
 def _list_documents(log: Clicks, pairs: Rows) -> str:
     names = [f"{log.documents[log.cells.document[i]]!r} of query {log.queries[log.cells.query[i]]!r}" for i in pairs[: NAMED + 1]]
-    return listed(names, NAMED) if len(pairs) <= NAMED else ", ".join(names[:NAMED]) + ", ..."
+    return name_list(names, NAMED) if len(pairs) <= NAMED else ", ".join(names[:NAMED]) + ", ..."

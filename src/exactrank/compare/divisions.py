@@ -19,7 +19,7 @@ import xxhash
 from exactrank._support.arguments import check_kind, checked_list
 from exactrank._support.arrays import Rows
 from exactrank.compare.results import DataSummary, FoldSummary, PartSummary
-from exactrank.data.alignment import aligned, check_same_features
+from exactrank.data.alignment import align_features, check_same_features
 from exactrank.data.files import read, write
 from exactrank.data.folds import Fold, deal_folds
 from exactrank.data.ranking_data import RankingData, checksum
@@ -72,7 +72,7 @@ class CachedDivision:
     def read(self) -> Fold:
         """The documents; all parts have the features of the training part."""
         train, valid, test = self.train.read(), self.valid.read(), self.test.read()
-        valid, test = (aligned(part, train.feature_names, TRAINING, train.levels) for part in (valid, test))
+        valid, test = (align_features(part, train.feature_names, TRAINING, train.levels) for part in (valid, test))
         return Fold(self.name, train, valid, test)
 
 

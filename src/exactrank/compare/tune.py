@@ -32,7 +32,7 @@ from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.compare.divisions import dealt, given
 from exactrank.compare.race import Race, Told, best_trial, checked_budget, workers_and_threads
 from exactrank.compare.results import Trial
-from exactrank.data.alignment import aligned
+from exactrank.data.alignment import align_features
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError, InterruptedWarning
@@ -102,7 +102,7 @@ def tune(
         if valid is None:
             divided = dealt(contender.name, data, folds, seed, cached, tested=False)
         else:  # there is no test, so what judges stands in its place
-            judge = aligned(valid, data.feature_names, "the training data", data.levels)
+            judge = align_features(valid, data.feature_names, "the training data", data.levels)
             divided = given(contender.name, [Fold("given", data, judge, judge)], cached)
         named = {name: parse_measure(measure)}
         race = Race((divided,), (contender,), named, budget, seed, at_a_time, each, place, finals=False, cluster=backend)

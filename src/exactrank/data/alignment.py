@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from exactrank.data.immutable import sealed
-from exactrank.data.levels import NO_LEVELS, Levels, recoded
+from exactrank.data.immutable import seal
+from exactrank.data.levels import NO_LEVELS, Levels, recode
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.scratch_arrays import room
+from exactrank.data.scratch_arrays import empty_matrix
 from exactrank.errors import IncompatibleError
 
 
-def aligned(data: RankingData, names: tuple[str, ...], owner: str = "the model", levels: Levels = NO_LEVELS) -> RankingData:
+def align_features(data: RankingData, names: tuple[str, ...], owner: str = "the model", levels: Levels = NO_LEVELS) -> RankingData:
     """``data`` with its features in the order of ``names`` and its categories by ``levels``, as ``owner`` has them.
 
     >>> data = RankingData.from_arrays([[1.0, 2.0]], [0], group=[1], feature_names=["b", "a"])
-    >>> aligned(data, ("a", "b")).X.tolist()
+    >>> align_features(data, ("a", "b")).X.tolist()
     [[2.0, 1.0]]
     """
     if data.feature_names != names:
@@ -24,16 +24,16 @@ def aligned(data: RankingData, names: tuple[str, ...], owner: str = "the model",
         place = {name: j for j, name in enumerate(data.feature_names)}
         at = [place[name] for name in names]
         offset = None if data.offset is None else data.offset[at]
-        X = room(data.X.shape, data.X)
+        X = empty_matrix(data.X.shape, data.X)
         np.take(data.X, at, axis=1, out=X, mode="clip")
-        data = replace(data, X=sealed(X), feature_names=names, offset=offset)
+        data = replace(data, X=seal(X), feature_names=names, offset=offset)
     if data.levels == levels:
         return data
-    X = room(data.X.shape, data.X)
+    X = empty_matrix(data.X.shape, data.X)
     np.copyto(X, data.X)
-    for j, codes in recoded(data.X, names, data.levels, levels, owner).items():
+    for j, codes in recode(data.X, names, data.levels, levels, owner).items():
         X[:, j] = codes
-    return replace(data, X=sealed(X), levels=levels)
+    return replace(data, X=seal(X), levels=levels)
 
 
 def check_same_features(found: Sequence[str], names: Sequence[str], owner: str) -> None:
@@ -42,15 +42,15 @@ def check_same_features(found: Sequence[str], names: Sequence[str], owner: str) 
     if missing or extra or len(names) != len(found):
         remedy = f"; text whose last features are all 0 needs n_features={len(names)} (--features)" if missing else ""
         raise IncompatibleError(
-            f"the data has other features than {owner}: it lacks {listed(missing)}; it has besides {listed(extra)};"
+            f"the data has other features than {owner}: it lacks {name_list(missing)}; it has besides {name_list(extra)};"
             f" give the {len(names):,} features of {owner}, by the same names in any order{remedy}"
         )
 
 
-def first_repeated(names: Iterable[str]) -> str | None:
+def first_duplicate(names: Iterable[str]) -> str | None:
     """The first name that occurs twice.
 
-    >>> first_repeated("abcb"), first_repeated("abc")
+    >>> first_duplicate("abcb"), first_duplicate("abc")
     ('b', None)
     """
     seen: set[str] = set()
@@ -61,10 +61,10 @@ def first_repeated(names: Iterable[str]) -> str | None:
     return None
 
 
-def listed(names: Sequence[str], most: int = 8) -> str:
+def name_list(names: Sequence[str], most: int = 8) -> str:
     """The first few names.
 
-    >>> listed(["a", "b", "c"], 2)
+    >>> name_list(["a", "b", "c"], 2)
     'a, b, ... (3 in all)'
     """
     if not names:

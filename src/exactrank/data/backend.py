@@ -78,7 +78,7 @@ class Round:
     question: bytes
 
 
-def packed_answers(asked: Round) -> bytes:
+def answer_round(asked: Round) -> bytes:
     """Return the answers of the partitions of ``asked``, each with the number of its partition, packed."""
     question: Question[Any, Any] = pickle.loads(asked.question)
     packed: bytes = cloudpickle.dumps([(partition.number, answer(partition, asked.key, question)) for partition in asked.partitions])

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arrays import Boundaries, Ids, PerDocument, PerQuery
-from exactrank.data.global_facts import Whole
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
 
@@ -41,6 +40,16 @@ Weigh = Callable[[int, PerQuery], PerQuery]
 Kernels = Mapping[type, type[Any]]
 
 
+@dataclass(frozen=True)
+class GlobalFacts:
+    """Facts about a whole dataset that its parts need to know."""
+
+    grades: tuple[float, float]  #: the smallest and the largest
+    longest: int  #: the largest number of documents of a query
+    pairs: bool = False  #: are there pairs of documents beside the grades?
+    column: str | None = None  #: the column that the grades were taken from, if they are not the data's own
+
+
 class Question(Protocol[Answer, Result_co]):
     """(1)."""
 
@@ -57,7 +66,7 @@ class Part:
 
     data: "RankingData"
     first: int = 0
-    whole: bool = True  #: is it all there is?
+    is_complete: bool = True  #: is it all there is?
     first_document: int = 0  #: the number of its first document in the whole
     memo: dict[object, Any] = field(default_factory=dict, repr=False)
     _lock: Any = field(default_factory=RLock, repr=False)  #: of the memo
@@ -67,9 +76,9 @@ class Part:
         """Answer for this part alone."""
         return question.combine([question.ask(self)])
 
-    def remembering(self) -> "Part":
+    def with_memo(self) -> "Part":
         """Return the same part, which shares what is computed once, but not what is computed again and again."""
-        return Part(self.data, self.first, self.whole, self.first_document, self.memo, self._lock)
+        return Part(self.data, self.first, self.is_complete, self.first_document, self.memo, self._lock)
 
     def of(self, data: "RankingData") -> "Part":
         """Return a part with the same documents, maybe with other weights of queries, that shares all that is remembered."""
@@ -79,9 +88,9 @@ class Part:
         """Return the class that computes for these documents what ``kind`` computes on the processor."""
         return self.data.kernels.get(kind, kind)
 
-    def whole_part(self) -> "Part | None":
+    def single_part(self) -> "Part | None":
         """Return itself, if it is all there is."""
-        return self if self.whole else None
+        return self if self.is_complete else None
 
     def once(self, key: object, make: Callable[[], R]) -> R:
         """Memoise ``make()`` under ``key``."""
@@ -91,7 +100,7 @@ class Part:
                     self.memo[key] = make()
         return self.memo[key]  # type: ignore[no-any-return]
 
-    def lately(self, kind: str, key: object, most: int, make: Callable[[], R]) -> R:
+    def recent(self, kind: str, key: object, most: int, make: Callable[[], R]) -> R:
         """Memoise ``make()`` under ``key``; of each ``kind`` only the ``most`` that were used last are kept."""
         values: dict[object, R] = self._recent.setdefault(kind, {})
         values[key] = values.pop(key) if key in values else make()
@@ -100,20 +109,20 @@ class Part:
         return values[key]
 
 
-class Asked(Protocol):
+class Answerer(Protocol):
     """Something that answers questions."""
 
     def ask(self, question: Question[A, R]) -> R:
         """Return the result of ``question``."""
 
-    def remembering(self) -> "Asked":
+    def with_memo(self) -> "Answerer":
         """Return what answers the same questions, and remembers what they compute, for several questions in turn."""
 
-    def whole_part(self) -> Part | None:
+    def single_part(self) -> Part | None:
         """Return the part that is all there is, in this process; None if the documents lie elsewhere."""
 
 
-class Dataset(Asked, Protocol):
+class Dataset(Answerer, Protocol):
     """Queries with their documents, wherever these lie: values per query and per feature, and answers to questions."""
 
     @property
@@ -189,14 +198,14 @@ class Dataset(Asked, Protocol):
         """A hash of the content, which tells whether a model saw this data or other."""
 
     @property
-    def is_here(self) -> bool:
+    def is_local(self) -> bool:
         """Are the documents in this process, so that one value per document can be kept?"""
 
     @property
     def documents_per_round(self) -> int:
         """A question takes as long as work on this number of documents, whatever is asked."""
 
-    def sharing(self, other: "Dataset", parts: Asked) -> Asked | None:
+    def share_memo(self, other: "Dataset", parts: Answerer) -> Answerer | None:
         """Return what answers for this data, and shares what ``parts`` remember of the ``other``; None if documents differ."""
 
     def select(self, which: Mask) -> "Dataset":
@@ -205,10 +214,10 @@ class Dataset(Asked, Protocol):
     def reweigh(self, weigh: Weigh) -> "Dataset":
         """Return the same queries with the weights that ``weigh`` makes of theirs."""
 
-    def transform(self, change: Change, query_weight: PerQuery | None = None, whole: Whole | None = None) -> "Dataset":
+    def transform(self, change: Change, query_weight: PerQuery | None = None, facts: GlobalFacts | None = None) -> "Dataset":
         """Return the same queries after a ``change``, with these weights; parts are told what they have to know of the ``whole``."""
 
-    def as_given(self, given: "Dataset", scores: PerDocument) -> "tuple[RankingData, PerDocument]":
+    def restore_order(self, given: "Dataset", scores: PerDocument) -> "tuple[RankingData, PerDocument]":
         """Return the judgments of this data, and ``scores`` of its documents, in the order in which these were ``given``."""
 
     def without_levels(self) -> "Dataset":
@@ -217,7 +226,7 @@ class Dataset(Asked, Protocol):
     def judgments(self) -> "RankingData":
         """Return the grades of all documents in this process, in the order in which they are prepared; features may be left out."""
 
-    def as_one(self) -> "RankingData":
+    def gather(self) -> "RankingData":
         """Return all queries in this process."""
 
     def forget(self) -> None:
@@ -270,7 +279,7 @@ class Concatenated:
         return answers[0] if len(answers) == 1 else np.concatenate(answers, axis=self.axis)
 
 
-class Remembered:
+class CachedScore:
     """A score that remembers its answers for the last two datasets of this process, for who asks again; they do not travel."""
 
     def __init__(self, score: Score) -> None:
@@ -285,4 +294,4 @@ class Remembered:
         return scores
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Remembered, (self._score,)
+        return CachedScore, (self._score,)

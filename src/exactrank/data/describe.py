@@ -27,7 +27,7 @@ class Summary:
     weights: tuple[str, ...]  #: which of sample_weight and query_weight there are
     has_docid: bool
     pairs: int  #: of documents that a judge has put into an order
-    kept: dict[str, tuple[float, float]]  #: least and largest value of each column that is kept beside the features
+    extra_columns: dict[str, tuple[float, float]]  #: least and largest value of each column that is kept beside the features
 
 
 def describe(data: RankingData, threads: int | None = None) -> Summary:
@@ -57,5 +57,5 @@ def describe(data: RankingData, threads: int | None = None) -> Summary:
         weights=tuple(name for name in ("sample_weight", "query_weight") if getattr(data, name) is not None),
         has_docid=data.docid is not None,
         pairs=0 if data.preferences is None else len(data.preferences),
-        kept={name: (float(values.min()), float(values.max())) for name, values in data.kept.items()},
+        extra_columns={name: (float(values.min()), float(values.max())) for name, values in data.extra_columns.items()},
     )

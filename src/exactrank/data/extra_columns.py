@@ -8,23 +8,23 @@ import numpy.typing as npt
 from exactrank._support.arrays import PerDocument, Rows
 from exactrank.data.formats.text_column import rows_of
 from exactrank.data.immutable import immutable
-from exactrank.data.validation import floats_of, unmasked
+from exactrank.data.validation import floats_of, refuse_masked
 from exactrank.errors import DataError
 
-Kept = Mapping[str, PerDocument]  #: by name
+ExtraColumns = Mapping[str, PerDocument]  #: by name
 
 
-def checked_kept(kept: Mapping[str, npt.ArrayLike], documents: int, features: Sequence[str]) -> Kept:
+def check_extra_columns(kept: Mapping[str, npt.ArrayLike], documents: int, features: Sequence[str]) -> ExtraColumns:
     """The columns, once each has a name of its own and a finite number for every document; nobody can write into them.
 
-    >>> checked_kept({"price": [1.0, float("nan")]}, 2, ())
+    >>> check_extra_columns({"price": [1.0, float("nan")]}, 2, ())
     Traceback (most recent call last):
         ...
     exactrank.errors.DataError: column 'price' of document 1 is nan; give every document a number, e.g. 0
     """
     found: dict[str, PerDocument] = {}
     for name, given in kept.items():
-        values = floats_of(f"column {name!r}", unmasked(given, name))
+        values = floats_of(f"column {name!r}", refuse_masked(given, name))
         if not isinstance(name, str) or not name or name in features:
             raise DataError(f"column {name!r} cannot be kept: its name must be text that no feature has; rename it")
         if values.shape != (documents,):
@@ -36,12 +36,12 @@ def checked_kept(kept: Mapping[str, npt.ArrayLike], documents: int, features: Se
     return found
 
 
-def kept_rows(kept: Kept, rows: Rows | slice | None) -> Kept:
+def take_extra_columns(kept: ExtraColumns, rows: Rows | slice | None) -> ExtraColumns:
     """Some rows of each column; all of them where ``rows`` is None."""
     return {name: rows_of(values, rows) for name, values in kept.items()}
 
 
-def kept_in_all(parts: Sequence[Kept]) -> Kept:
+def concatenate_extra_columns(parts: Sequence[ExtraColumns]) -> ExtraColumns:
     """The columns that all parts have, one part after the other."""
     shared = [name for name in parts[0] if all(name in part for part in parts)]
     return {name: np.concatenate([part[name] for part in parts]) for name in shared}

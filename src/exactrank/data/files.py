@@ -47,10 +47,10 @@ def read(
     large cache at once, without a check of its features and strings. A file with an unknown suffix is read as LETOR text, or as
     qrels if its first line has four columns.
     """
-    return read_as(path, ReadOptions(keep_missing, n_features, first_feature, columns or Columns(), verify, threads))
+    return read_with(path, ReadOptions(keep_missing, n_features, first_feature, columns or Columns(), verify, threads))
 
 
-def read_as(path: str | os.PathLike[str], options: ReadOptions) -> RankingData:
+def read_with(path: str | os.PathLike[str], options: ReadOptions) -> RankingData:
     """`read`, as ``options`` say."""
     source = existing(path)
     return _input_format(source).read(source, options)

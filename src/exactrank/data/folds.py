@@ -13,9 +13,9 @@ import numpy as np
 from exactrank._support.arguments import checked_list
 from exactrank._support.arrays import PerQuery, Rows
 from exactrank._support.files import checked_path, nothing_at
-from exactrank.data.alignment import aligned
-from exactrank.data.extra_columns import kept_in_all
-from exactrank.data.files import existing, read_as
+from exactrank.data.alignment import align_features
+from exactrank.data.extra_columns import concatenate_extra_columns
+from exactrank.data.files import existing, read_with
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.letor import LetorFormat
 from exactrank.data.formats.text_column import TextColumn
@@ -25,13 +25,13 @@ from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError
 
 
-def drawn_counts(queries: int, rng: np.random.Generator) -> Rows:
+def bootstrap_counts(queries: int, rng: np.random.Generator) -> Rows:
     """How often each of ``queries`` is drawn, where as many are drawn with replacement: a bootstrap sample."""
     return np.bincount(rng.integers(0, queries, queries), minlength=queries)
 
 
 @dataclass(frozen=True)
-class Drawn:
+class BootstrapWeights:
     """The weights of a bootstrap sample of ``queries``, or of those that it left out; each part makes them from the ``seed``."""
 
     seed: tuple[int, ...]
@@ -40,7 +40,7 @@ class Drawn:
 
     def __call__(self, first: int, weights: PerQuery) -> PerQuery:
         """Return the weight of each query as often as it was drawn; they are numbered from ``first``."""
-        drawn = drawn_counts(self.queries, np.random.default_rng(self.seed))[first : first + len(weights)]
+        drawn = bootstrap_counts(self.queries, np.random.default_rng(self.seed))[first : first + len(weights)]
         return weights * (drawn == 0 if self.left_out else drawn)
 
 
@@ -79,15 +79,15 @@ def read_parts(paths: Sequence[str | os.PathLike[str]], *, keep_missing: bool = 
     Of K parts, ``Fold1`` trains on the first K - 2, validates on the next and tests on the last; each fold after it begins one part
     later, so that every query is tested once. Files may be of any format; all parts are given the width of the widest.
     """
-    return parts_as(paths, ReadOptions(keep_missing=keep_missing, threads=threads))
+    return rotate_parts(paths, ReadOptions(keep_missing=keep_missing, threads=threads))
 
 
-def parts_as(paths: Sequence[str | os.PathLike[str]], options: ReadOptions) -> list[Fold]:
+def rotate_parts(paths: Sequence[str | os.PathLike[str]], options: ReadOptions) -> list[Fold]:
     """The same, read with these options."""
     paths = checked_list("paths", paths, "a list of at least 3 files")
     if len(paths) < 3:
         raise DataError(f"{len(paths)} parts cannot be rotated; give at least 3, one each to train, to validate and to test with")
-    parts = _of_one_width([existing(path) for path in paths], options, read_as)
+    parts = _of_one_width([existing(path) for path in paths], options, read_with)
     home: dict[object, int] = {}
     for number, part in enumerate(parts):
         for qid in part.qid.tolist():
@@ -110,7 +110,7 @@ def _joined(parts: Sequence[RankingData]) -> RankingData:
     """The queries of all parts, which have the same features."""
     first = parts[0]
     levels = {name: levels_in((level for part in parts for level in part.levels.get(name, ())), name) for name in first.levels}
-    own = [aligned(part, first.feature_names, "the first part", levels).relative_to(first.offset) for part in parts]
+    own = [align_features(part, first.feature_names, "the first part", levels).relative_to(first.offset) for part in parts]
     documents = [column for part in own if (column := part.docid) is not None]
     weighed = any(part.sample_weight is not None for part in own)
     sample = [np.ones(part.n_documents) if part.sample_weight is None else part.sample_weight for part in own]
@@ -120,12 +120,12 @@ def _joined(parts: Sequence[RankingData]) -> RankingData:
         indptr=np.concatenate([[0], np.cumsum(np.concatenate([part.sizes for part in own]))]),
         qid=np.concatenate([part.qid for part in own]),
         feature_names=first.feature_names,
-        docid=TextColumn.concatenated(documents) if len(documents) == len(own) else None,
+        docid=TextColumn.concatenate(documents) if len(documents) == len(own) else None,
         sample_weight=np.concatenate(sample) if weighed else None,
         query_weight=None if all(part.query_weight is None for part in own) else np.concatenate([part.weights for part in own]),
         offset=own[0].offset,
         levels=levels,
-        kept=kept_in_all([part.kept for part in own]),
+        extra_columns=concatenate_extra_columns([part.extra_columns for part in own]),
         preferences=joined_preferences([part.preferences for part in own], [part.n_documents for part in own]),
     )
 
@@ -140,7 +140,7 @@ def deal_folds(queries: int, folds: int, seed: int) -> Rows:
 
 
 @dataclass(frozen=True)
-class Dealt:
+class FoldNumbers:
     """What `deal_folds` deals to all queries, for who has some of them."""
 
     queries: int

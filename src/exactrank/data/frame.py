@@ -29,15 +29,15 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank._support.arrays import Ids, Matrix, PerDocument, Rows
-from exactrank.data.extra_columns import kept_in_all
+from exactrank.data.duplicates import check_columns
+from exactrank.data.extra_columns import concatenate_extra_columns
 from exactrank.data.formats.base import Columns
 from exactrank.data.formats.stream import Block, Stream
 from exactrank.data.formats.text_column import TextColumn, rows_of
-from exactrank.data.immutable import sealed
+from exactrank.data.immutable import seal
 from exactrank.data.levels import codes_of, levels_in
 from exactrank.data.precision import LOOKED_AT, Offset, best_offset, suspects
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.repeated import check_columns
 from exactrank.data.validation import group_rows, infinite_cell
 from exactrank.errors import DataError, IncompatibleError, LeftOutWarning, warn_caller
 
@@ -111,7 +111,7 @@ class TableLayout:
     query_weight: Any
     features: tuple[Any, ...]  # labels: strings, but pandas has others
     categories: frozenset[Any] = frozenset()  # those of the features that hold text
-    kept: tuple[Any, ...] = ()
+    extra_columns: tuple[Any, ...] = ()
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ class TableLayout:
     @property
     def numbers(self) -> list[Any]:
         """The columns that must hold numbers and are no features."""
-        return [label for label in (self.relevance, self.sample_weight, self.query_weight, *self.kept) if label is not None]
+        return [label for label in (self.relevance, self.sample_weight, self.query_weight, *self.extra_columns) if label is not None]
 
     @property
     def used(self) -> list[Any]:
@@ -153,7 +153,7 @@ def layout_of(table: "nw.DataFrame[Any]", columns: Columns, place: str, first: "
             warn_caller(f"{place}: left out {told}{more}; {remedy}", LeftOutWarning)
     known = [label for label in features if label in table.columns]
     categories = frozenset(label for label in known if _holds_text(table.get_column(label)))
-    layout = TableLayout(**parts, features=features, categories=categories, kept=columns.keep)
+    layout = TableLayout(**parts, features=features, categories=categories, extra_columns=columns.keep)
     for label, times in Counter(map(str, layout.used)).items():
         if times > 1:
             raise DataError(f"{place}: column {label!r} is named for {times} parts; name a different column for each in Columns(...)")
@@ -235,17 +235,17 @@ class Source:
             name: None if getattr(rest[0], name) is None else np.concatenate([getattr(block, name) for block in rest])
             for name in ("y", "qid", "sample_weight", "query_weight")
         }
-        joined["kept"] = kept_in_all([block.kept for block in rest])
+        joined["extra_columns"] = concatenate_extra_columns([block.extra_columns for block in rest])
         try:
             data = RankingData.from_arrays(None, **joined)
         except DataError as error:
             raise DataError(f"{self.place}: {error}") from None
-        docid = None if self.layout.doc is None else TextColumn.concatenated([b.docid for b in rest if b.docid is not None])
+        docid = None if self.layout.doc is None else TextColumn.concatenate([b.docid for b in rest if b.docid is not None])
         X, names, levels = _stacked(matrices), self.layout.feature_names, {str(label): own for label, own in self.levels.items()}
         if data.order is not None and X.size:
             _core.permute_rows(X, data.order)
         offset = best_offset(self._doubles(self._suspects(), data.order), data.indptr, names, X)
-        return replace(data, X=sealed(X), feature_names=names, docid=rows_of(docid, data.order), offset=offset, levels=levels)
+        return replace(data, X=seal(X), feature_names=names, docid=rows_of(docid, data.order), offset=offset, levels=levels)
 
     def stream(self) -> Stream:
         """The rows block by block; those of features that may need an offset are read once more before."""
@@ -300,7 +300,7 @@ class Source:
     def only(self, features: Sequence[Any]) -> TableLayout:
         """The layout of the query ids and these features."""
         alone: dict[str, Any] = dict.fromkeys(("relevance", "doc", "sample_weight", "query_weight"))
-        return replace(self.layout, **alone, features=tuple(features), categories=self.layout.categories & set(features), kept=())
+        return replace(self.layout, **alone, features=tuple(features), categories=self.layout.categories & set(features), extra_columns=())
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ class _TableRows:
             docid = TextColumn.of("" if missing else value if isinstance(value, bytes) else str(value) for value, missing in values)
         weights = (layout.sample_weight, layout.query_weight)
         sample, query = (None if label is None else _in_double(self.table.get_column(label)) for label in weights)
-        return Block(X, y, qid, docid, None, sample, query, {str(label): self._kept(label) for label in layout.kept})
+        return Block(X, y, qid, docid, None, sample, query, {str(label): self._kept(label) for label in layout.extra_columns})
 
     def _kept(self, label: Any) -> PerDocument:
         values = _in_double(self.table.get_column(label))

@@ -23,12 +23,12 @@ def immutable(array: Array) -> Array:
     ([1.0, 2.0], True)
     """
     if not array.flags.c_contiguous or not is_immutable(array):
-        return sealed(array.copy(order="C"))
+        return seal(array.copy(order="C"))
     plain: Array = np.asarray(array)  # type: ignore[assignment]  # without np.memmap around it
     return plain
 
 
-def sealed(array: Array) -> Array:
+def seal(array: Array) -> Array:
     """An array that only the caller holds, as an immutable one; it is not copied, so write no more into it."""
     if is_immutable(array):
         return array

@@ -3,7 +3,7 @@
     x_ij = k  <=>  the text of row i is levels[j][k],    NaN  <=>  it is missing, empty, or none of the levels      (1)
 
 The levels of data are the texts that it has, sorted: so neither the order of the rows nor the order of the levels in a frame's own type
-changes anything. A model keeps the levels of its training data, and data is brought to those by `recoded` before it is scored.
+changes anything. A model keeps the levels of its training data, and data is brought to those by `recode` before it is scored.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,7 +77,7 @@ def check_codes(
             raise DataError(f"X[{rows.start + strange[0]}, {j}] is {number:g}; {name!r} has codes from 0 to {len(own) - 1}, or NaN")
 
 
-def recoded(
+def recode(
     X: npt.NDArray[np.float32], names: Sequence[str], found: Levels, wanted: Levels, owner: str
 ) -> dict[int, npt.NDArray[np.float32]]:
     """The columns of ``X`` whose codes are others by the levels that ``owner`` has, by number; levels that it lacks are missing values."""

@@ -37,7 +37,7 @@ SHOWN = 5  # features in a message
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def kept_offset(
+def choose_offset(
     given: npt.NDArray[Any], X: Matrix, order: Rows | None, indptr: Boundaries, names: tuple[str, ...], asked: npt.ArrayLike | None
 ) -> Offset | None:
     """The offset ``asked`` or, for None, the best; ``X``, which holds ``given`` by ``order``, gets the differences from it."""
@@ -151,7 +151,7 @@ class SortedFeature:
 
 
 def _warn(kept: Mapping[str, tuple[int, int]]) -> None:
-    """Say which features lose more than a few of their values; ``kept`` tells how many each loses of how many different ones."""
+    """Say which features lose more than a few of their values; ``extra_columns`` tells how many each loses of how many different ones."""
     lost = [f"{name!r} loses {lost:,} of {different:,}" for name, (lost, different) in kept.items() if lost > WARNED_FROM * different]
     if not lost:
         return

@@ -14,7 +14,7 @@ import numpy as np
 from exactrank import _core
 from exactrank._support.arrays import Boundaries, PerDocument, Rows
 from exactrank._support.tables import Tabular, Values
-from exactrank.data.immutable import immutable, sealed
+from exactrank.data.immutable import immutable, seal
 from exactrank.errors import DataError
 
 
@@ -54,7 +54,7 @@ class Preferences(Tabular):
             object.__setattr__(self, name, immutable(array))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({name: sealed(array) for name, array in state.items()})
+        self.__dict__.update({name: seal(array) for name, array in state.items()})
 
     def __len__(self) -> int:
         return len(self.better)
@@ -80,7 +80,7 @@ class Preferences(Tabular):
         """Where the pairs of each query begin and end."""
         return np.searchsorted(self.better, indptr)
 
-    def moved(self, place: Rows) -> "Preferences":
+    def renumber(self, place: Rows) -> "Preferences":
         """The same pairs where document ``i`` has come to row ``place[i]``."""
         return Preferences(place[self.better], place[self.worse], self.weight)
 

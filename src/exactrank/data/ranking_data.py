@@ -24,16 +24,15 @@ from exactrank._support.arguments import check_kind
 from exactrank._support.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
 from exactrank._support.tables import ROWS, Table, Tabular, Values, small_table
 from exactrank.data.blocks import wide_blocks
-from exactrank.data.dataset import Asked, Change, Dataset, Kernels, Mask, Moments, Part, Question, Weigh
-from exactrank.data.extra_columns import Kept, checked_kept, kept_rows
+from exactrank.data.dataset import Answerer, Change, Dataset, GlobalFacts, Kernels, Mask, Moments, Part, Question, Weigh
+from exactrank.data.duplicates import check_features
+from exactrank.data.extra_columns import ExtraColumns, check_extra_columns, take_extra_columns
 from exactrank.data.formats.text_column import TextColumn, rows_of
-from exactrank.data.global_facts import Whole
-from exactrank.data.immutable import immutable, sealed
+from exactrank.data.immutable import immutable, seal
 from exactrank.data.levels import Levels, check_levels
-from exactrank.data.precision import Offset, kept_offset
+from exactrank.data.precision import Offset, choose_offset
 from exactrank.data.preferences import Preferences
-from exactrank.data.repeated import check_features
-from exactrank.data.scratch_arrays import FeatureColumns, room, rows_taken
+from exactrank.data.scratch_arrays import FeatureColumns, empty_matrix, take_rows
 from exactrank.data.validation import array_of, check_numbers, grouping, matrix_of, numbers_of, per_query_weight, query_rows
 from exactrank.errors import DataError
 
@@ -70,7 +69,7 @@ class RankingData(Tabular):
     ``X`` is float32, may be memory-mapped, and may hold NaN for a missing value; each consumer says how it treats
     those. ``y`` holds any finite grades. ``sample_weight`` has one number per document, ``query_weight`` one per query. A feature's
     value is ``X`` plus ``offset``, in double precision; there are offsets only if float32 cannot hold the values. Features that are
-    categories hold codes, and ``levels`` maps their names to the texts that these stand for. ``kept`` holds columns that are no
+    categories hold codes, and ``levels`` maps their names to the texts that these stand for. ``extra_columns`` holds columns that are no
     features, one number per document, for measures such as ``revenue@10``. ``preferences`` are pairs of documents that a judge has put into
     an order (`er.pairs.with_pairs`). Arrays are copied unless they are immutable (a file mapped for reading, the arrays of other data).
     """
@@ -87,10 +86,10 @@ class RankingData(Tabular):
     order: Rows | None = None
     offset: Offset | None = None
     levels: Levels = field(default_factory=dict)
-    kept: Kept = field(default_factory=dict)
+    extra_columns: ExtraColumns = field(default_factory=dict)
     preferences: Preferences | None = None
     #: What is known of the data that this is a part of, for methods that depend on all of it; None where this is all.
-    whole: Whole | None = None
+    global_facts: GlobalFacts | None = None
     #: What computes for these documents in place of the kernels of this process: those of a backend.
     kernels: Kernels = field(default_factory=dict)
     #: Of ``X``, where a cache keeps them too; data that are made from these, by `dataclasses.replace` too, have none.
@@ -110,7 +109,7 @@ class RankingData(Tabular):
         for name in ("y", "sample_weight", "query_weight"):
             if (numbers := getattr(self, name)) is not None:
                 check_numbers(name, numbers, some_positive=False)
-        object.__setattr__(self, "kept", checked_kept(self.kept, self.n_documents, self.feature_names))
+        object.__setattr__(self, "extra_columns", check_extra_columns(self.extra_columns, self.n_documents, self.feature_names))
         if (order := self.order) is not None:
             met = np.zeros(len(order), np.bool_)
             if order.min() >= 0 and order.max() < len(order):
@@ -159,7 +158,7 @@ class RankingData(Tabular):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Copies and unpickled data are as immutable as what they come from."""
-        self.__dict__.update({name: sealed(value) if isinstance(value, np.ndarray) else value for name, value in state.items()})
+        self.__dict__.update({name: seal(value) if isinstance(value, np.ndarray) else value for name, value in state.items()})
 
     @classmethod
     def from_arrays(
@@ -174,14 +173,14 @@ class RankingData(Tabular):
         query_weight: npt.ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         offset: npt.ArrayLike | None = None,
-        kept: Mapping[str, npt.ArrayLike] | None = None,
+        extra_columns: Mapping[str, npt.ArrayLike] | None = None,
     ) -> "RankingData":
         """Rows of a NumPy or SciPy matrix or of a frame of features, their grades, and either a query id per row or the size of each query.
 
         ``qid`` may be of any type and in any order. ``query_weight`` has one number per query in order of first appearance, or
         one per row, equal within a query. ``X=None`` means no features; evaluation needs none. ``offset`` has one number per
-        feature, from which its values are kept as differences; by default it is chosen if float32 needs one. ``kept`` has columns of one
-        number per row, by name, that are no features but may be what a measure counts, as in ``revenue@10``.
+        feature, from which its values are kept as differences; by default it is chosen if float32 needs one. ``extra_columns`` maps
+        names to one number per row. They are not features, but measures such as ``revenue@10`` can read them.
 
         >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["b", "a", "b"])
         >>> data.qid.tolist(), data.indptr.tolist(), data.y.tolist(), data.order.tolist()
@@ -207,8 +206,8 @@ class RankingData(Tabular):
         if order is not None and matrix.size:
             _core.permute_rows(matrix, order)  # in place, so that there is never a second matrix
         return cls(
-            offset=kept_offset(table, matrix, order, indptr, names, offset),
-            X=sealed(matrix),
+            offset=choose_offset(table, matrix, order, indptr, names, offset),
+            X=seal(matrix),
             y=rows_of(grades, order),
             indptr=indptr,
             qid=ids,
@@ -218,7 +217,7 @@ class RankingData(Tabular):
             query_weight=None if query_weight is None else per_query_weight(query_weight, order, indptr),
             order=order,
             levels={names[j]: own for j, own in levels.items()},
-            kept=kept_rows(checked_kept(kept or {}, len(grades), names), order),
+            extra_columns=take_extra_columns(check_extra_columns(extra_columns or {}, len(grades), names), order),
         )
 
     @classmethod
@@ -247,22 +246,22 @@ class RankingData(Tabular):
     @cached_property
     def sizes(self) -> npt.NDArray[np.int64]:
         """How many documents each query has."""
-        return sealed(np.diff(self.indptr))
+        return seal(np.diff(self.indptr))
 
     @cached_property
     def longest(self) -> int:
         """How many documents the query with the most has, also of the whole that this is a part of."""
-        return int(self.sizes.max()) if self.whole is None else self.whole.longest
+        return int(self.sizes.max()) if self.global_facts is None else self.global_facts.longest
 
     @cached_property
     def grade_range(self) -> tuple[float, float]:
         """The least and the largest grade, also of the whole that this is a part of."""
-        return (float(self.y.min()), float(self.y.max())) if self.whole is None else self.whole.grades
+        return (float(self.y.min()), float(self.y.max())) if self.global_facts is None else self.global_facts.grades
 
     @cached_property
     def weights(self) -> PerQuery:
         """The weight of each query: ``query_weight``, or ones if none was given."""
-        return sealed(np.ones(self.n_queries)) if self.query_weight is None else self.query_weight
+        return seal(np.ones(self.n_queries)) if self.query_weight is None else self.query_weight
 
     @cached_property
     def moments(self) -> Moments:
@@ -298,7 +297,7 @@ class RankingData(Tabular):
         return checksum(self)
 
     @property
-    def is_here(self) -> bool:
+    def is_local(self) -> bool:
         """The documents are in this process."""
         return True
 
@@ -311,15 +310,15 @@ class RankingData(Tabular):
         """Return the result of ``question`` about this data, which is one part in this process; see `exactrank.data.dataset`."""
         return Part(self).ask(question)
 
-    def remembering(self) -> Asked:
+    def with_memo(self) -> Answerer:
         """Return what answers the same questions, and remembers what they compute once."""
         return Part(self)
 
-    def sharing(self, other: Dataset, parts: Asked) -> Asked | None:
+    def share_memo(self, other: Dataset, parts: Answerer) -> Answerer | None:
         """Return a part that shares what ``parts`` remember of the ``other`` data, if that has the same documents."""
         return parts.of(self) if isinstance(parts, Part) and parts.data.X is self.X else None
 
-    def whole_part(self) -> Part:
+    def single_part(self) -> Part:
         """Return the part that this data is."""
         return Part(self)
 
@@ -331,14 +330,14 @@ class RankingData(Tabular):
         """Return the same queries with the weights that ``weigh`` makes of theirs."""
         return replace(self, query_weight=weigh(0, self.weights))
 
-    def transform(self, change: Change, query_weight: PerQuery | None = None, whole: Whole | None = None) -> "RankingData":
+    def transform(self, change: Change, query_weight: PerQuery | None = None, facts: GlobalFacts | None = None) -> "RankingData":
         """Return what ``change`` makes of this data, which is all there is."""
         return change(self)
 
-    def as_given(self, given: Dataset, scores: PerDocument) -> "tuple[RankingData, PerDocument]":
+    def restore_order(self, given: Dataset, scores: PerDocument) -> "tuple[RankingData, PerDocument]":
         """Return the data as it was ``given``, and ``scores`` of its documents."""
-        data = given.as_one()
-        return data, data.grouped(self.ungrouped(scores))
+        data = given.gather()
+        return data, data.group(self.ungroup(scores))
 
     def without_levels(self) -> "RankingData":
         """Return the same data, whose codes of categories count as numbers."""
@@ -348,7 +347,7 @@ class RankingData(Tabular):
         """Return data with the grades of all documents: itself."""
         return self
 
-    def as_one(self) -> "RankingData":
+    def gather(self) -> "RankingData":
         """Return itself."""
         return self
 
@@ -369,7 +368,7 @@ class RankingData(Tabular):
         return super().to_frame()
 
     def _columns(self) -> dict[str, Values]:
-        rows = slice(None) if self.order is None else self.ungrouped(np.arange(self.n_documents))
+        rows = slice(None) if self.order is None else self.ungroup(np.arange(self.n_documents))
         X = self.values if self.order is None else self.values[rows]
         return self._parts(rows) | {name: self._texts(name, X[:, j]) for j, name in enumerate(self.feature_names)}
 
@@ -392,21 +391,21 @@ class RankingData(Tabular):
             names.sample_weight: rows_of(self.sample_weight, rows),
             names.query_weight: None if self.query_weight is None else np.repeat(self.query_weight, self.sizes)[rows],
         }
-        return {name: values for name, values in (found | dict(kept_rows(self.kept, rows))).items() if values is not None}
+        return {name: values for name, values in (found | dict(take_extra_columns(self.extra_columns, rows))).items() if values is not None}
 
     def _glance(self) -> Table:
-        few = slice(ROWS) if self.order is None else self.ungrouped(np.arange(self.n_documents))[:ROWS]
+        few = slice(ROWS) if self.order is None else self.ungroup(np.arange(self.n_documents))[:ROWS]
         X = self.X[few] + (0.0 if self.offset is None else self.offset)
         (query, ids), *others = self._parts(few).items()
         features = [(name, self._texts(name, X[:, j])) for j, name in enumerate(self.feature_names)]
         return small_table(repr(self), [(query, list(map(str, ids))), *others, *features], self.n_documents)
 
-    def grouped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def group(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """One value per row in the caller's order, put into the order of this object's documents."""
         self._check_length(values, "row")
         return rows_of(values, self.order)
 
-    def ungrouped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def ungroup(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """One value per document of this object, put back into the caller's row order."""
         self._check_length(values, "document")
         if self.order is None:
@@ -425,14 +424,14 @@ class RankingData(Tabular):
             known = ", ".join(self.feature_names[:10]) + (", ..." if self.n_features > 10 else "")
             raise DataError(f"there is no feature {name!r}; the data has {known or 'none'}")
         j = self.feature_names.index(name)
-        return self.ungrouped(self.X[:, j] + (0.0 if self.offset is None else self.offset[j]))
+        return self.ungroup(self.X[:, j] + (0.0 if self.offset is None else self.offset[j]))
 
     def column(self, name: str) -> PerDocument:
         """A kept column or a feature by its name, one number per document of this object."""
-        if name in self.kept:
-            return self.kept[name]
+        if name in self.extra_columns:
+            return self.extra_columns[name]
         if name not in self.feature_names:
-            known = [*self.kept, *self.feature_names]
+            known = [*self.extra_columns, *self.feature_names]
             has = (
                 f"it has {', '.join(known[:10])}{', ...' if len(known) > 10 else ''}"
                 if known
@@ -441,7 +440,7 @@ class RankingData(Tabular):
             raise DataError(
                 f"the data has no column {name!r}; {has}; of a table, keep it by Columns(keep=({name!r},)) (--keep-columns {name})"
             )
-        return self.grouped(self.feature(name)).astype(np.float64)
+        return self.group(self.feature(name)).astype(np.float64)
 
     @property
     def values(self) -> npt.NDArray[Any]:
@@ -454,10 +453,10 @@ class RankingData(Tabular):
         moved = np.flatnonzero(theirs != ours)
         if len(moved) == 0:
             return self
-        X = room(self.X.shape, self.X)
+        X = empty_matrix(self.X.shape, self.X)
         np.copyto(X, self.X)
         X[:, moved] += ours[moved] - theirs[moved]
-        return replace(self, X=sealed(X), offset=theirs if np.any(theirs) else None)
+        return replace(self, X=seal(X), offset=theirs if np.any(theirs) else None)
 
     def take_queries(self, which: npt.ArrayLike) -> "RankingData":
         """The queries numbered ``which``, in that order and with repeats (a fold, a bootstrap sample).
@@ -474,9 +473,9 @@ class RankingData(Tabular):
             raise DataError(f"take_queries needs at least one query number from 0 to {self.n_queries - 1}, or a mask of all queries")
         rows, indptr = query_rows(self.indptr, chosen)
         return RankingData(
-            X=sealed(rows_taken(self.X, rows)),
-            y=sealed(self.y[rows]),
-            indptr=sealed(indptr),
+            X=seal(take_rows(self.X, rows)),
+            y=seal(self.y[rows]),
+            indptr=seal(indptr),
             qid=self.qid[chosen],
             feature_names=self.feature_names,
             docid=rows_of(self.docid, rows),
@@ -485,7 +484,7 @@ class RankingData(Tabular):
             query_weight=rows_of(self.query_weight, chosen),
             offset=self.offset,
             levels=self.levels,
-            kept=kept_rows(self.kept, rows),
+            extra_columns=take_extra_columns(self.extra_columns, rows),
             preferences=None if self.preferences is None else self._pairs_of(self.preferences, chosen, indptr),
             kernels=self.kernels,
         )
@@ -566,7 +565,7 @@ def checksum(data: RankingData) -> str:
                 digest.update(np.ascontiguousarray(array[start : start + rows]).data)
     if data.levels:
         digest.update(json.dumps(sorted(data.levels.items())).encode())
-    for name, values in sorted(data.kept.items()):
+    for name, values in sorted(data.extra_columns.items()):
         digest.update(name.encode("utf-8", "surrogateescape"))
         digest.update(values.data)
     return digest.hexdigest()

@@ -19,7 +19,7 @@ from exactrank import _core
 from exactrank._support.arrays import Matrix, Rows
 from exactrank._support.files import scratch_map
 from exactrank._support.threads import thread_count
-from exactrank.data.immutable import is_mapped, sealed
+from exactrank.data.immutable import is_mapped, seal
 
 Number = TypeVar("Number", bound=np.generic)
 #: Bytes up to which a matrix in memory is copied column by column rather than gathered from.
@@ -30,19 +30,19 @@ SMALL = 4 << 20
 ROWS_TAKEN = 1 << 16
 
 
-def room(shape: tuple[int, int], like: Matrix) -> Matrix:
+def empty_matrix(shape: tuple[int, int], like: Matrix) -> Matrix:
     """A matrix to be written, in memory or in a scratch file as ``like`` is."""
-    return room_for(shape, np.float32, like)
+    return empty_array(shape, np.float32, like)
 
 
-def room_for(shape: tuple[int, ...], kind: type[Number], like: Matrix) -> npt.NDArray[Number]:
+def empty_array(shape: tuple[int, ...], kind: type[Number], like: Matrix) -> npt.NDArray[Number]:
     """The same of other numbers, of any shape."""
     return scratch(shape, kind) if is_mapped(like) else np.empty(shape, kind)
 
 
-def room_aside(shape: tuple[int, ...], kind: type[Number], like: Matrix) -> npt.NDArray[Number]:
+def empty_document_array(shape: tuple[int, ...], kind: type[Number], like: Matrix) -> npt.NDArray[Number]:
     """The same for numbers by document beside the features, which lie in a scratch file unless they are few."""
-    return scratch(shape, kind) if math.prod(shape) * np.dtype(kind).itemsize > SMALL else room_for(shape, kind, like)
+    return scratch(shape, kind) if math.prod(shape) * np.dtype(kind).itemsize > SMALL else empty_array(shape, kind, like)
 
 
 def scratch(shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -51,15 +51,15 @@ def scratch(shape: tuple[int, ...], kind: npt.DTypeLike) -> npt.NDArray[Any]:
     return np.frombuffer(scratch_map(size), kind).reshape(shape) if size else np.empty(shape, kind)
 
 
-def rows_taken(X: Matrix, rows: Rows) -> Matrix:
+def take_rows(X: Matrix, rows: Rows) -> Matrix:
     """The rows of ``X`` that ``rows`` names, to be written on or sealed."""
-    return _taken(X, rows, room((len(rows), X.shape[1]), X))
+    return _taken(X, rows, empty_matrix((len(rows), X.shape[1]), X))
 
 
-def numbers_taken(numbers: npt.NDArray[Number], rows: Rows, like: Matrix) -> npt.NDArray[Number]:
+def take_numbers(numbers: npt.NDArray[Number], rows: Rows, like: Matrix) -> npt.NDArray[Number]:
     """The ``numbers``, one for each row of ``like``, of the ``rows`` that are named; they lie where those of ``like`` do,
     or in a scratch file where they are many."""
-    return _taken(numbers, rows, room_aside((len(rows),), numbers.dtype.type, like))
+    return _taken(numbers, rows, empty_document_array((len(rows),), numbers.dtype.type, like))
 
 
 def _taken(values: npt.NDArray[Number], rows: Rows, out: npt.NDArray[Number]) -> npt.NDArray[Number]:
@@ -82,13 +82,13 @@ class FeatureColumns:
         self._last: tuple[int, Matrix] = -1, X[:0, 0]  # a search asks for a column several times
 
     @classmethod
-    def of(cls, X: Matrix, *, whole: bool = False) -> "FeatureColumns":
-        """Of ``X``, from a copy in columns where there is room for one, or if the ``whole`` of it is wanted at hand."""
-        if X.nbytes > HELD_TWICE and not is_mapped(X) and not whole:
+    def of(cls, X: Matrix, *, copy: bool = False) -> "FeatureColumns":
+        """Return the columns of ``X``, from a copy in column order if there is room for one or a ``copy`` is required."""
+        if X.nbytes > HELD_TWICE and not is_mapped(X) and not copy:
             return cls(X)
-        columns = room((X.shape[1], X.shape[0]), X)
+        columns = empty_matrix((X.shape[1], X.shape[0]), X)
         _core.transpose(X, columns, thread_count(None))
-        return cls(sealed(columns).T)
+        return cls(seal(columns).T)
 
     def __len__(self) -> int:
         return int(self._X.shape[1])
@@ -106,6 +106,6 @@ class FeatureColumns:
             self._last = j, column
         return column
 
-    def ordered(self, rows: Rows | None, stands: Matrix | None) -> "FeatureColumns":
+    def reorder(self, rows: Rows | None, stands: Matrix | None) -> "FeatureColumns":
         """The same documents in another order, and with ``stands`` for missing values."""
         return FeatureColumns(self._X, rows, stands)

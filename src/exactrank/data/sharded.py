@@ -21,12 +21,11 @@ from exactrank._support.arguments import check_kind
 from exactrank._support.arrays import Boundaries, Ids, PerDocument, PerQuery
 from exactrank.data.backend import Backend, LocalBackend
 from exactrank.data.blocks import wide_blocks
-from exactrank.data.dataset import Asked, Change, Concatenated, Dataset, EachBlock, Mask, Moments, Part, Question, Weigh
-from exactrank.data.global_facts import Whole
+from exactrank.data.dataset import Answerer, Change, Concatenated, Dataset, EachBlock, GlobalFacts, Mask, Moments, Part, Question, Weigh
 from exactrank.data.levels import NO_LEVELS, Levels
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData, moments_of, sums_by_block
-from exactrank.data.shards import Described, Partition, Piece, Shards, begins_of, check_alike, concatenated, cut, describe_shard
+from exactrank.data.shards import Partition, Piece, ShardFacts, Shards, begins_of, check_alike, concatenate, cut, describe_shard
 from exactrank.errors import DataError, IncompatibleError
 
 A = TypeVar("A")
@@ -40,31 +39,31 @@ WEIGHED = 2  #: of the same queries by other weights that a part keeps
 class ShardedData:
     """A dataset in several files, with a backend that answers for its parts; a `Dataset`.
 
-    ``prepare`` is done to each partition when it is loaded, and then it is told what it has to know of the ``whole``.
+    ``prepare`` changes each partition when it is loaded; the partition then gets the ``global_facts``.
     """
 
     backend: Backend
     partitions: tuple[Partition, ...]
-    described: tuple[Described, ...]
+    facts: tuple[ShardFacts, ...]
     prepare: Change | None = None
     query_weight: PerQuery | None = None
     weigh: Weigh | None = None  #: what makes ``query_weight`` of the weights in the files, where it is not those
-    whole: Whole | None = None
+    global_facts: GlobalFacts | None = None
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         """The names of the features."""
-        return self.described[0].feature_names
+        return self.facts[0].feature_names
 
     @property
     def offset(self) -> Offset | None:
         """From which features are kept as differences."""
-        return self.described[0].offset
+        return self.facts[0].offset
 
     @property
     def levels(self) -> Levels:
         """The texts that the codes of features stand for, where these are categories."""
-        return self.described[0].levels
+        return self.facts[0].levels
 
     @property
     def n_features(self) -> int:
@@ -84,7 +83,7 @@ class ShardedData:
     @cached_property
     def sizes(self) -> npt.NDArray[np.int64]:
         """How many documents each query has."""
-        return np.concatenate([file.sizes for file in self.described])
+        return np.concatenate([file.sizes for file in self.facts])
 
     @cached_property
     def indptr(self) -> Boundaries:
@@ -99,7 +98,7 @@ class ShardedData:
     @cached_property
     def qid(self) -> Ids:
         """The ids of the queries."""
-        return np.concatenate([file.qid for file in self.described])
+        return np.concatenate([file.qid for file in self.facts])
 
     @cached_property
     def weights(self) -> PerQuery:
@@ -109,18 +108,18 @@ class ShardedData:
     @property
     def preferences(self) -> range | None:
         """Numbers of the pairs of documents beside the grades, which lie in the files; None where there are none."""
-        counts = [file.pairs for file in self.described if file.pairs is not None]
+        counts = [file.pairs for file in self.facts if file.pairs is not None]
         return range(sum(counts)) if counts else None
 
     @property
     def weighs_documents(self) -> bool:
         """Do documents have weights of their own?"""
-        return self.described[0].weighs_documents
+        return self.facts[0].weighs_documents
 
     @property
     def has_docid(self) -> bool:
         """Do documents have ids?"""
-        return self.described[0].has_docid
+        return self.facts[0].has_docid
 
     @property
     def checksum(self) -> str:
@@ -129,12 +128,12 @@ class ShardedData:
 
     @property
     def _checksums(self) -> str:
-        return " ".join(file.checksum for file in self.described)
+        return " ".join(file.checksum for file in self.facts)
 
     @cached_property
     def key(self) -> bytes:
         """What workers know the data by: how its partitions are prepared."""
-        return pickle.dumps(_Loaded(self.prepare, self.whole))
+        return pickle.dumps(_Loaded(self.prepare, self.global_facts))
 
     @cached_property
     def moments(self) -> Moments:
@@ -144,7 +143,7 @@ class ShardedData:
         return moments_of(mean, np.sum(self.ask(EachBlock(_Sums(unit, mean))), axis=0) / self.n_documents)
 
     @property
-    def is_here(self) -> bool:
+    def is_local(self) -> bool:
         """The documents are in files, or with workers."""
         return False
 
@@ -158,11 +157,11 @@ class ShardedData:
         asked: Question[A, R] = question if self.weigh is None else _OtherWeights(self.weigh, question)
         return question.combine(self.backend.ask(self, asked))
 
-    def remembering(self) -> Asked:
+    def with_memo(self) -> Answerer:
         """Return itself: parts remember what they compute, where they lie."""
         return self
 
-    def whole_part(self) -> None:
+    def single_part(self) -> None:
         """The documents are in files, or with workers."""
 
     def forget(self) -> None:
@@ -174,7 +173,7 @@ class ShardedData:
         both = weigh if self.weigh is None else _Twice(self.weigh, weigh)
         return replace(self, query_weight=weigh(0, self.weights), weigh=both)
 
-    def sharing(self, other: Dataset, parts: Asked) -> Asked | None:
+    def share_memo(self, other: Dataset, parts: Answerer) -> Answerer | None:
         """Return itself, if the ``other`` data has the same documents, prepared alike."""
         same = isinstance(other, ShardedData) and other.partitions is self.partitions and other.key == self.key
         return self if same else None
@@ -182,9 +181,9 @@ class ShardedData:
     def select(self, which: Mask) -> "ShardedData":
         """Return the queries for which ``which`` holds, in their order, in partitions of their own."""
         chosen, spans = np.flatnonzero(which), list(_spans(self))
-        file = replace(self.described[0], checksum=self._checksums, sizes=self.sizes[chosen], qid=self.qid[chosen], query_weight=None)
-        weights, whole = None if self.query_weight is None else self.query_weight[chosen], self._whole_of(which)
-        data = replace(self, partitions=(), described=(file,), query_weight=weights, whole=whole)
+        file = replace(self.facts[0], checksum=self._checksums, sizes=self.sizes[chosen], qid=self.qid[chosen], query_weight=None)
+        weights = None if self.query_weight is None else self.query_weight[chosen]
+        data = replace(self, partitions=(), facts=(file,), query_weight=weights, global_facts=self._global_facts_of(which))
         ends = np.searchsorted(chosen, [span.first + span.queries for span in spans])
         most = -(-data.n_documents // (data.backend.workers * PARTS_PER_WORKER))
         begins = [*begins_of(data.indptr, ends, most), len(chosen)]
@@ -197,13 +196,13 @@ class ShardedData:
         documents = int(indptr[last] - indptr[first])
         return Partition(number, first, int(indptr[first]), last - first, documents, pieces, self.partitions[0].options)
 
-    def _whole_of(self, which: Mask) -> Whole | None:
+    def _global_facts_of(self, which: Mask) -> GlobalFacts | None:
         """What parts of some of the queries have to know of these."""
-        if self.whole is None:
+        if self.global_facts is None:
             return None
         grades, pairs = self.grades_and_pairs
         extremes = float(grades[which, 0].min()), float(grades[which, 1].max())
-        return Whole(extremes, int(self.sizes[which].max()), bool(pairs[which].any()), self.whole.column)
+        return GlobalFacts(extremes, int(self.sizes[which].max()), bool(pairs[which].any()), self.global_facts.column)
 
     @cached_property
     def grades_and_pairs(self) -> tuple[npt.NDArray[np.float64], Mask]:
@@ -211,21 +210,21 @@ class ShardedData:
         facts = self.ask(Concatenated(_grades_and_pairs))
         return facts[:, :2], facts[:, 2] > 0
 
-    def transform(self, change: Change, query_weight: PerQuery | None = None, whole: Whole | None = None) -> "ShardedData":
+    def transform(self, change: Change, query_weight: PerQuery | None = None, facts: GlobalFacts | None = None) -> "ShardedData":
         """Return the same queries, to each partition of which ``change`` is done when it is loaded, with these weights."""
         both = change if self.prepare is None else _Then(self.prepare, change)
         weights = self.query_weight if query_weight is None else query_weight
-        return replace(self, prepare=both, query_weight=weights, whole=self.whole if whole is None else whole)
+        return replace(self, prepare=both, query_weight=weights, global_facts=self.global_facts if facts is None else facts)
 
-    def as_given(self, given: Dataset, scores: PerDocument) -> tuple[RankingData, PerDocument]:
+    def restore_order(self, given: Dataset, scores: PerDocument) -> tuple[RankingData, PerDocument]:
         """Return the judgments of this data, and ``scores`` of its documents, in the order of the files."""
         judged = self.judgments()
-        data = replace(judged, y=judged.ungrouped(judged.y), order=None, query_weight=given.query_weight)
-        return data, judged.ungrouped(scores)
+        data = replace(judged, y=judged.ungroup(judged.y), order=None, query_weight=given.query_weight)
+        return data, judged.ungroup(scores)
 
     def without_levels(self) -> "ShardedData":
         """Return the same data, whose codes of categories count as numbers."""
-        return replace(self, described=tuple(replace(file, levels=NO_LEVELS) for file in self.described))
+        return replace(self, facts=tuple(replace(file, levels=NO_LEVELS) for file in self.facts))
 
     def judgments(self) -> RankingData:
         """Return the grades of all documents in this process, without features.
@@ -236,10 +235,10 @@ class ShardedData:
         none = np.empty((len(y), 0), np.float32)
         return RankingData(none, y, self.indptr, self.qid, (), query_weight=self.query_weight, order=order.astype(np.int64))
 
-    def as_one(self) -> RankingData:
+    def gather(self) -> RankingData:
         """Return all queries in this process, prepared as the partitions are."""
-        prepare = _Loaded(self.prepare, self.whole)
-        data = replace(concatenated([prepare(partition.load()) for partition in self.partitions]), whole=None)
+        prepare = _Loaded(self.prepare, self.global_facts)
+        data = replace(concatenate([prepare(partition.load()) for partition in self.partitions]), global_facts=None)
         return data if self.weigh is None else replace(data, query_weight=self.weights)
 
     def __repr__(self) -> str:
@@ -262,11 +261,15 @@ class _Loaded:
     """What a partition is once it is loaded and prepared."""
 
     prepare: Change | None
-    whole: Whole | None
+    global_facts: GlobalFacts | None
 
     def __call__(self, data: RankingData) -> RankingData:
         data = data if self.prepare is None else self.prepare(data)
-        return data if self.whole is None else replace(data, whole=self.whole, preferences=data.preferences if self.whole.pairs else None)
+        return (
+            data
+            if self.global_facts is None
+            else replace(data, global_facts=self.global_facts, preferences=data.preferences if self.global_facts.pairs else None)
+        )
 
 
 @dataclass(frozen=True)
@@ -279,9 +282,9 @@ class _OtherWeights(Generic[A, R]):
     def ask(self, part: Part) -> A:
         def weighed() -> Part:
             weights = self.weigh(part.first, part.data.weights)
-            return Part(replace(part.data, query_weight=weights), part.first, part.whole, part.first_document)
+            return Part(replace(part.data, query_weight=weights), part.first, part.is_complete, part.first_document)
 
-        return self.question.ask(part.lately("weights", self.weigh, WEIGHED, weighed))
+        return self.question.ask(part.recent("weights", self.weigh, WEIGHED, weighed))
 
     def combine(self, answers: Sequence[A]) -> R:
         return self.question.combine(answers)
@@ -358,7 +361,7 @@ def _spans(data: ShardedData) -> Iterator[_Span]:
         yield last
 
 
-def sharded(shards: Shards, backend: Backend | None, most: int | None = None) -> ShardedData:
+def open_shards(shards: Shards, backend: Backend | None, most: int | None = None) -> ShardedData:
     """Return ``shards`` with the ``backend`` that answers for them, by default this process.
 
     A part has at most ``most`` documents, by default a worker's share.
@@ -377,7 +380,7 @@ def sharded(shards: Shards, backend: Backend | None, most: int | None = None) ->
 def dataset_of(data: RankingData | Shards, backend: Backend | None) -> RankingData | ShardedData:
     """Return data that a caller gave as a dataset, for which the ``backend`` answers."""
     check_kind("backend", backend, (Backend, NoneType), "a backend, e.g. er.DaskBackend(client) or er.CudaBackend()")
-    return sharded(data, backend) if isinstance(data, Shards) else with_kernels(data, backend)
+    return open_shards(data, backend) if isinstance(data, Shards) else with_kernels(data, backend)
 
 
 def with_kernels(data: RankingData, backend: Backend | None) -> RankingData:
@@ -396,5 +399,5 @@ def check_scorers(data: RankingData | Shards, **scores: object) -> None:
 class _Describe:
     shards: Shards
 
-    def __call__(self, number: int) -> Described:
+    def __call__(self, number: int) -> ShardFacts:
         return describe_shard(self.shards.files[number], self.shards.options)

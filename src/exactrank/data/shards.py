@@ -25,8 +25,8 @@ from exactrank._support.arguments import checked_list
 from exactrank._support.arrays import Boundaries, Ids, PerQuery
 from exactrank._support.files import checked_path, nothing_at
 from exactrank.data.blocks import wide_blocks
-from exactrank.data.extra_columns import kept_in_all, kept_rows
-from exactrank.data.files import MANIFEST, read_as
+from exactrank.data.extra_columns import concatenate_extra_columns, take_extra_columns
+from exactrank.data.files import MANIFEST, read_with
 from exactrank.data.formats.base import Columns, ReadOptions
 from exactrank.data.formats.cache import MAGIC, PREAMBLE
 from exactrank.data.formats.text_column import TextColumn
@@ -150,7 +150,7 @@ def local_copy(path: str) -> Iterator[Path]:
 
 
 @dataclass(frozen=True, eq=False)
-class Described:
+class ShardFacts:
     """What the client knows of a file: all that there is one of per query, but nothing that there is one of per document."""
 
     checksum: str
@@ -162,14 +162,14 @@ class Described:
     levels: Levels
     weighs_documents: bool
     has_docid: bool
-    kept: tuple[str, ...]  #: the names of columns beside the features
+    extra_columns: tuple[str, ...]  #: the names of columns beside the features
     pairs: int | None  #: how many pairs of documents there are, where it has any beside the grades
 
 
-def describe_shard(shard: Shard, options: ReadOptions) -> Described:
+def describe_shard(shard: Shard, options: ReadOptions) -> ShardFacts:
     """What the file of ``shard`` holds, once it is found to be as the manifest says."""
     data, checksum = _opened(shard.path, replace(options, verify=False), shard.checksum)
-    return Described(
+    return ShardFacts(
         checksum,
         np.diff(data.indptr),
         np.array(data.qid),
@@ -179,7 +179,7 @@ def describe_shard(shard: Shard, options: ReadOptions) -> Described:
         data.levels,
         data.sample_weight is not None,
         data.docid is not None,
-        tuple(sorted(data.kept)),
+        tuple(sorted(data.extra_columns)),
         None if data.preferences is None else len(data.preferences),
     )
 
@@ -193,7 +193,7 @@ def _opened(path: str, options: ReadOptions, expected: str | None) -> tuple[Rank
         checksum = file_checksum(file)
         if expected is not None and checksum != expected:
             raise DataError(f"{path} is not what it was when training began, or what its manifest says; bring it back, or begin anew")
-        return read_as(file, options), checksum
+        return read_with(file, options), checksum
 
 
 def file_checksum(path: Path) -> str:
@@ -212,7 +212,7 @@ def file_checksum(path: Path) -> str:
     return digest.hexdigest()
 
 
-def check_alike(shards: Shards, described: Sequence[Described]) -> None:
+def check_alike(shards: Shards, described: Sequence[ShardFacts]) -> None:
     """Raise where files do not fit together."""
     first = described[0]
     for file, each in zip(shards.files, described, strict=True):
@@ -222,7 +222,7 @@ def check_alike(shards: Shards, described: Sequence[Described]) -> None:
             "query weights": (each.query_weight is None) == (first.query_weight is None),
             "weights of documents": each.weighs_documents == first.weighs_documents,
             "document ids": each.has_docid == first.has_docid,
-            "columns beside the features": each.kept == first.kept,
+            "columns beside the features": each.extra_columns == first.extra_columns,
             "pairs of documents": (each.pairs is None) == (first.pairs is None),
             "offsets of features": np.array_equal(_zeros(each), _zeros(first)),
         }
@@ -239,7 +239,7 @@ def check_alike(shards: Shards, described: Sequence[Described]) -> None:
                 )
 
 
-def _zeros(described: Described) -> npt.NDArray[np.float64]:
+def _zeros(described: ShardFacts) -> npt.NDArray[np.float64]:
     return np.zeros(len(described.feature_names)) if described.offset is None else described.offset
 
 
@@ -277,10 +277,10 @@ class Partition:
     def load(self) -> RankingData:
         """Its queries."""
         found = [piece.load(self.options) for piece in self.pieces]
-        return found[0] if len(found) == 1 else concatenated(found)
+        return found[0] if len(found) == 1 else concatenate(found)
 
 
-def cut(shards: Shards, described: Sequence[Described], most: int) -> list[Partition]:
+def cut(shards: Shards, described: Sequence[ShardFacts], most: int) -> list[Partition]:
     """The partitions of the whole: of at most ``most`` documents, or a single wide block, and of one file where that is possible."""
     sizes = np.concatenate([each.sizes for each in described])
     indptr = np.concatenate([[0], np.cumsum(sizes)])
@@ -302,7 +302,7 @@ def begins_of(indptr: Boundaries, ends: npt.NDArray[np.int64], most: int) -> lis
 
 
 def _partition(
-    number: int, first: int, last: int, indptr: Boundaries, ends: npt.NDArray[np.int64], shards: Shards, described: Sequence[Described]
+    number: int, first: int, last: int, indptr: Boundaries, ends: npt.NDArray[np.int64], shards: Shards, described: Sequence[ShardFacts]
 ) -> Partition:
     pieces = []
     for file in range(int(np.searchsorted(ends, first, side="right")), int(np.searchsorted(ends, last - 1, side="right")) + 1):
@@ -326,7 +326,7 @@ def query_range(data: RankingData, first: int, last: int) -> RankingData:
         query_weight=None if data.query_weight is None else data.query_weight[first:last],
         offset=data.offset,
         levels=data.levels,
-        kept=kept_rows(data.kept, rows),
+        extra_columns=take_extra_columns(data.extra_columns, rows),
         preferences=preferences_between(data.preferences, rows.start, rows.stop),
     )
 
@@ -335,10 +335,10 @@ def some_queries(data: RankingData, which: npt.NDArray[Any]) -> RankingData:
     """The queries of a part of the whole that are numbered, or masked, by ``which``: a part of the same whole."""
     found = data.take_queries(which)
     pairs = preferences_between(data.preferences, 0, 0) if found.preferences is None else found.preferences
-    return replace(found, whole=data.whole, preferences=pairs)
+    return replace(found, global_facts=data.global_facts, preferences=pairs)
 
 
-def concatenated(parts: Sequence[RankingData]) -> RankingData:
+def concatenate(parts: Sequence[RankingData]) -> RankingData:
     """The queries of all ``parts``, which have the same features and kinds of weights, and are of the same whole."""
     docids = [part.docid for part in parts if part.docid is not None]
     sample, query = ([each for part in parts if (each := getattr(part, kind)) is not None] for kind in ("sample_weight", "query_weight"))
@@ -349,12 +349,12 @@ def concatenated(parts: Sequence[RankingData]) -> RankingData:
         indptr=np.concatenate([[0], *(part.indptr[1:] + end for part, end in zip(parts, ends, strict=False))]),
         qid=np.concatenate([part.qid for part in parts]),
         feature_names=parts[0].feature_names,
-        docid=TextColumn.concatenated(docids) if len(docids) == len(parts) else None,
+        docid=TextColumn.concatenate(docids) if len(docids) == len(parts) else None,
         sample_weight=np.concatenate(sample) if sample else None,
         query_weight=np.concatenate(query) if query else None,
         offset=parts[0].offset,
         levels=parts[0].levels,
-        kept=kept_in_all([part.kept for part in parts]),
+        extra_columns=concatenate_extra_columns([part.extra_columns for part in parts]),
         preferences=joined_preferences([part.preferences for part in parts], [part.n_documents for part in parts]),
-        whole=parts[0].whole,
+        global_facts=parts[0].global_facts,
     )

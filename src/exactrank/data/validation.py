@@ -11,7 +11,7 @@ import numpy.typing as npt
 from exactrank._support.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
 from exactrank._support.numerals import number
 from exactrank.data.formats.text_column import rows_of
-from exactrank.data.immutable import immutable, is_immutable, sealed
+from exactrank.data.immutable import immutable, is_immutable, seal
 from exactrank.errors import DataError
 
 CELLS_AT_ONCE = 1 << 18
@@ -25,8 +25,8 @@ def matrix_of(given: Any, rows: int) -> tuple[npt.NDArray[Any], Matrix]:
     if given is None:
         given = np.empty((rows, 0), np.float32)
     if hasattr(given, "toarray"):
-        given = sealed(given.toarray())
-    table = array_of(masked_as_missing(given))
+        given = seal(given.toarray())
+    table = array_of(fill_masked(given))
     if table.ndim != 2 or table.dtype.kind not in "fiub":
         raise DataError(f"X must be a table of numbers, documents x features; got shape {table.shape} of {table.dtype}")
     if len(table) != rows:
@@ -68,7 +68,7 @@ def floats_of(name: str, values: Any) -> npt.NDArray[np.float64]:
     [2.0, 0.5, 1000.0]
     """
     try:
-        array = np.asarray(unmasked(values, name))
+        array = np.asarray(refuse_masked(values, name))
         if array.dtype.kind in "OSU":
             cells = [number(cell) if isinstance(cell, str | bytes) else cell for cell in array.ravel().tolist()]
             return np.array(cells, np.float64).reshape(array.shape)
@@ -178,17 +178,17 @@ def missing_ids(ids: Ids) -> Rows:
 
 def array_of(values: Any, name: str = "the array") -> npt.NDArray[Any]:
     """The values as an array; lists of unequal length become an empty one of objects, which no check lets pass."""
-    values = unmasked(values, name)
+    values = refuse_masked(values, name)
     try:
         return np.asarray(values)
     except ValueError:
         return np.empty(0, object)
 
 
-def masked_as_missing(values: Any) -> Any:
+def fill_masked(values: Any) -> Any:
     """Features, with NaN for those that are masked in an array of `numpy.ma`.
 
-    >>> masked_as_missing(np.ma.masked_array([[1, 2]], [[False, True]])).tolist()
+    >>> fill_masked(np.ma.masked_array([[1, 2]], [[False, True]])).tolist()
     [[1.0, nan]]
     """
     if not isinstance(values, np.ma.MaskedArray) or not np.ma.is_masked(values):
@@ -197,7 +197,7 @@ def masked_as_missing(values: Any) -> Any:
     return np.where(np.ma.getmaskarray(values), np.nan, values.data).astype(kind)
 
 
-def unmasked(values: Any, name: str) -> Any:
+def refuse_masked(values: Any, name: str) -> Any:
     """``values``, of which there is one for each row and so none may be masked; ``name`` is what they are called in the error."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         place = ", ".join(map(str, np.argwhere(np.ma.getmaskarray(values))[0]))

@@ -22,7 +22,7 @@ import numpy as np
 
 from exactrank._support.arrays import Boundaries, PerDocument, Rows
 from exactrank._support.threads import Pool, thread_count
-from exactrank.data.extra_columns import kept_rows
+from exactrank.data.extra_columns import take_extra_columns
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.fusion.lists import kth_largest
@@ -119,7 +119,7 @@ def problem_of(
         sample_weight=None,
         offset=None,
         levels={},
-        kept=kept_rows(data.kept, rows),
+        extra_columns=take_extra_columns(data.extra_columns, rows),
     )
     return FusionProblem(measure, bare, values, ranked, nonnegative, threads)
 

@@ -17,7 +17,7 @@ import numpy as np
 from exactrank._support.arguments import check_count, check_number
 from exactrank._support.arrays import PerQuery
 from exactrank._support.progress_bars import Advance, ProgressLine, progress_listener, step_listener
-from exactrank.data.folds import deal_folds, drawn_counts
+from exactrank.data.folds import bootstrap_counts, deal_folds
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.shards import Shards
 from exactrank.errors import DataError, IncompatibleError, SettingError
@@ -36,7 +36,7 @@ from exactrank.learning.objectives.step_function import SAME_VALUE
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import mean_over_queries
 from exactrank.measures.evaluate import MOST_RESAMPLES
-from exactrank.measures.goal import Goal, parse_goal, unreached
+from exactrank.measures.goal import Goal, infeasible, parse_goal
 
 CONSTANTS = (60, 10, 1)  #: of reciprocal ranks, where all normalizations are tried
 #: All that differ by more than rounding.
@@ -107,7 +107,7 @@ def fuse(
         queries, weight, combine = chosen.n_queries, chosen.weights, (target and target.combine) or weighted_sum
         fold = deal_folds(queries, folds, seed) if folds else np.zeros(0, np.int64)
         rng = np.random.default_rng([seed, 2])
-        draws = np.array([drawn_counts(queries, rng) for _ in range(bootstrap)], np.float64)
+        draws = np.array([bootstrap_counts(queries, rng) for _ in range(bootstrap)], np.float64)
         if len(tried) > 1:
             begin(f"comparing {len(tried)} normalizations")
         choice = choose(problems, combine, fold, draws, seed) if len(tried) > 1 else None
@@ -163,7 +163,7 @@ def _reached(problem: FusionProblem, goal: Goal, weights: Weights) -> dict[str, 
     for other, constraint in problem.limits:
         value = other.value(weights, other.data.weights)
         if constraint.shortfall(value) > 0:
-            raise unreached(goal, constraint, value, most=problem.systems == 2 and len(problem.limits) == 1)
+            raise infeasible(goal, constraint, value, most=problem.systems == 2 and len(problem.limits) == 1)
         reached[str(constraint)] = value
     return reached
 

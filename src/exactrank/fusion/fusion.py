@@ -66,7 +66,7 @@ class Fusion(Tabular, Plottable):
         X = chosen.X if self.depth is None else cut(chosen.X, chosen.indptr, self.depth)
         values, ranked = normalized(X, chosen.indptr, self.normalize, self.absent, chosen.offset)
         combine = (self.engine and ENGINES[self.engine].combine) or weighted_sum
-        return data.ungrouped(FusionProblem(self.measure, chosen, values, ranked, combine=combine).scores(np.array(self.weights)))
+        return data.ungroup(FusionProblem(self.measure, chosen, values, ranked, combine=combine).scores(np.array(self.weights)))
 
     def apply(self, given: Any, columns: Columns | None = None) -> Any:
         """Fuse new results: a frame with a column ``score``, or a run.

@@ -59,7 +59,7 @@ def tradeoff(
 ) -> ParetoFront:
     """The Pareto front of two measures at ``scores + alpha * direction``, for every alpha from ``low`` to ``high``: exact, (1).
 
-    >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], group=[2, 2], kept={"revenue": [1, 5, 0, 2]})
+    >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], group=[2, 2], extra_columns={"revenue": [1, 5, 0, 2]})
     >>> front = tradeoff(data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], ["nDCG@1", "revenue@1"])
     >>> front.values.tolist(), front.at(revenue=3).weights
     ([[1.0, 1.5], [0.5, 3.5]], {'alpha': 4.0})
@@ -92,7 +92,8 @@ def pareto(
     levels of the second measure.
 
     >>> X = [[3.0, 0.1], [2.0, 0.9], [1.0, 0.8], [9.0, 0.7], [8.0, 0.9], [1.0, 0.2]]
-    >>> data = RankingData.from_arrays(X, [0, 1, 0, 0, 1, 0], group=[3, 3], feature_names=["a", "b"], kept={"price": [9, 1, 5, 9, 2, 3]})
+    >>> price = {"price": [9, 1, 5, 9, 2, 3]}
+    >>> data = RankingData.from_arrays(X, [0, 1, 0, 0, 1, 0], group=[3, 3], feature_names=["a", "b"], extra_columns=price)
     >>> pareto(data, ["a", "b"], ["nDCG@1", "price@1"])
     ParetoFront(3 points, complete: nDCG@1 1.0000 to 0.0000, price@1 1.5000 to 9.0000)
     """

@@ -13,12 +13,12 @@ import numpy as np
 
 from exactrank._support.arguments import checked_list
 from exactrank._support.files import checked_path
-from exactrank.data.alignment import first_repeated
+from exactrank.data.alignment import first_duplicate
 from exactrank.data.formats.base import Columns
 from exactrank.data.formats.trec import UNJUDGED, ByQuery, Judgments, RetrievalRun, from_trec, read_qrels, read_run
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.sharded import sharded
-from exactrank.data.shards import Shards, concatenated
+from exactrank.data.sharded import open_shards
+from exactrank.data.shards import Shards, concatenate
 from exactrank.errors import DataError
 
 Source = str | os.PathLike[str] | RetrievalRun
@@ -65,11 +65,11 @@ def select_systems(data: RankingData, systems: Sequence[str]) -> RankingData:
 
 def systems_in_shards(shards: Shards, systems: Sequence[str] | None, columns: Sequence[str] = ()) -> RankingData:
     """The features named, and other ``columns``, of data in several files: only these are brought to memory, one part at a time."""
-    data = sharded(shards, None)
+    data = open_shards(shards, None)
     named = data.feature_names if systems is None else distinct(systems)
-    beside = [name for name in dict.fromkeys(columns) if name not in named and name not in data.described[0].kept]
+    beside = [name for name in dict.fromkeys(columns) if name not in named and name not in data.facts[0].extra_columns]
     wanted = [*named, *beside]
-    return concatenated([select_systems(partition.load(), wanted) for partition in data.partitions])
+    return concatenate([select_systems(partition.load(), wanted) for partition in data.partitions])
 
 
 def named_runs(runs: Mapping[str, Source] | Sequence[Source]) -> list[RetrievalRun]:
@@ -104,7 +104,7 @@ def system_name(run: Source) -> str:
 def distinct(systems: Sequence[str]) -> tuple[str, ...]:
     """The names, once they differ."""
     systems = checked_list("systems", systems, "a list of names")
-    repeated = first_repeated(systems)
+    repeated = first_duplicate(systems)
     if repeated is not None:
         raise DataError(f"system {repeated!r} is named twice; give each its own name (for runs: NAME=FILE)")
     return tuple(systems)

@@ -30,7 +30,7 @@ from exactrank.learning.objectives.bounded_gain import bounded
 from exactrank.learning.objectives.lambdas import FiniteDifference, Lambdas
 from exactrank.learning.objectives.score_space import Objective
 from exactrank.measures.base import NO_CUTOFF
-from exactrank.measures.families import mirrored
+from exactrank.measures.families import mirror
 
 Points = npt.NDArray[np.float64]  #: a row of scores, or of forces, for each point
 Square = npt.NDArray[np.float64]  #: documents x documents
@@ -150,7 +150,7 @@ def pair_jacobian(objective: Lambdas, y: PerDocument, s: PerDocument) -> Square:
     fall = odds / (1 + odds) ** 2 if objective.link == "logistic" else pulls  # (3), negated
     in_order = np.zeros((n, n))
     in_order[upper, lower] = np.where(within_window & within_truncation, np.abs(delta) * fall, 0.0)
-    in_order = mirrored(in_order)
+    in_order = mirror(in_order)
     matrix = np.empty((n, n))
     matrix[np.ix_(order, order)] = in_order - np.diag(in_order.sum(axis=1))
     return matrix

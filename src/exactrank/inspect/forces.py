@@ -216,7 +216,7 @@ def forces(
     if not hasattr(objective, "on"):
         raise IncompatibleError(f"{objective!r} is not a lambda function; give e.g. Lambdas(measure=er.measures.NDCG(k=10))")
     check_count("queries", queries, 1)
-    s = standard_normal(np.random.default_rng(seed), data.n_documents) if scores is None else data.grouped(checked_scores(data, scores))
+    s = standard_normal(np.random.default_rng(seed), data.n_documents) if scores is None else data.group(checked_scores(data, scores))
     if not np.all(np.isfinite(s)):
         raise DataError(f"scores holds {s[~np.isfinite(s)][0]}; forces act on documents with finite scores, so leave out the others")
     sample, left_out = _draw_queries(objective, data, s, queries, np.random.default_rng(seed))

@@ -27,7 +27,7 @@ from exactrank._support.arguments import check_count
 from exactrank._support.arrays import PerQuery
 from exactrank._support.pictures import COLORS, INK, Plottable, caption
 from exactrank._support.tables import ROWS, Table, Tabular, Values, by_column, small_table
-from exactrank.data.alignment import aligned
+from exactrank.data.alignment import align_features
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError
 from exactrank.inspect.probed import measure_of, model_of
@@ -191,7 +191,7 @@ def importance(
     counts = ~np.isnan(evaluation.per_query[0]) & (evaluation.weight > 0)
     if not np.any(counts):
         raise DataError(f"{parsed} skips every query of the data, so no feature can lower it; give data with relevant documents")
-    rows = aligned(data, trained.scorer.feature_names, levels=trained.scorer.levels) if trained.scorer.feature_names else data
+    rows = align_features(data, trained.scorer.feature_names, levels=trained.scorer.levels) if trained.scorer.feature_names else data
     losses = _sum_losses(trained.scorer, replace(rows, order=None), parsed, evaluation.per_query[0], repeats, seed, threads)
     drops, weight = losses[:, counts] / repeats, evaluation.weight[counts]  # (1)
     share, n = weight / weight.sum(), len(weight)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from exactrank.data.alignment import aligned
+from exactrank.data.alignment import align_features
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError
 from exactrank.measures.base import Measure
@@ -39,6 +39,6 @@ def measure_of(model: Model, measure: str | Measure | None) -> Measure:
 
 def rows_for(scorer: Linear | Network, data: RankingData) -> RankingData:
     """Return ``data`` as the scorer reads it: its order of features, its offset, and its values for missing ones."""
-    rows = (aligned(data, scorer.feature_names, levels=scorer.levels) if scorer.feature_names else data).relative_to(scorer.offset)
+    rows = (align_features(data, scorer.feature_names, levels=scorer.levels) if scorer.feature_names else data).relative_to(scorer.offset)
     X = fill_missing(rows.X, scorer.fill, rows.offset)
     return rows if X is rows.X else replace(rows, X=X)

@@ -110,9 +110,9 @@ class Measure(ABC):
         """Return the measure over ``data``, wherever its documents lie; ``weigh`` makes other weights of those of its queries."""
         if self.ties == "docid" and not data.has_docid:
             raise IncompatibleError(NO_DOCID)
-        return DatasetMeasure(self, data, threads, data.remembering(), weigh=weigh)
+        return DatasetMeasure(self, data, threads, data.with_memo(), weigh=weigh)
 
-    def grades_negated(self, data: RankingData) -> PerDocument:
+    def negated_grades(self, data: RankingData) -> PerDocument:
         """Scores that rank the worst first."""
         return -self.grades(data)
 

@@ -22,7 +22,7 @@ from exactrank._support.arrays import PerDocument
 from exactrank._support.numerics import power
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
-from exactrank.measures.families import Cascade, Positional, mirrored
+from exactrank.measures.families import Cascade, Positional, mirror
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,4 +199,4 @@ class AP(Binary):
         between = before[None, :] - (before + u * weight)[:, None]  # sum over i < r < j
         omega = (weight * (found - u + 1))[:, None] - (weight * found)[None, :] + between
         most = min(relevant, self.cutoff) if self.norm == "cutoff" else relevant
-        return mirrored((u[None, :] - u[:, None]) * omega / most)
+        return mirror((u[None, :] - u[:, None]) * omega / most)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank._support.arrays import PerDocument, PerQuery
 from exactrank._support.threads import thread_count
-from exactrank.data.dataset import Asked, Concatenated, Dataset, EachBlock, Part, Score, Weigh
+from exactrank.data.dataset import Answerer, Concatenated, Dataset, EachBlock, Part, Score, Weigh
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 
@@ -132,7 +132,7 @@ class DatasetMeasure:
     measure: "Measure"
     data: Dataset
     threads: int | None
-    parts: Asked = field(repr=False)  #: the data, which remembers what it computes
+    parts: Answerer = field(repr=False)  #: the data, which remembers what it computes
     adjust: "Adjust | None" = None  #: what becomes of the measure once a part has bound it
     weigh: Weigh | None = None  #: makes the weights of (1) of those of the data, if they are not these
 
@@ -183,7 +183,7 @@ class DatasetMeasure:
         """What no ranking exceeds: the mean of the ideal ones where each has 1, or is worth as much as the worst; else infinity."""
         if self.measure.counts_pairs and self.data.preferences is not None:
             return np.inf  # pairs may contradict each other, and then no order has all of them
-        best, worst = self.values(self.measure.grades), self.values(self.measure.grades_negated)
+        best, worst = self.values(self.measure.grades), self.values(self.measure.negated_grades)
         is_most = (best == 1) | (best == worst) | np.isnan(best)
         return mean_over_queries(best, self.weights) if np.all(is_most) else np.inf
 

@@ -16,7 +16,7 @@ from exactrank._support.tables import Table, Tabular, Values
 from exactrank.data.backend import Backend
 from exactrank.data.dataset import Dataset
 from exactrank.data.ranking_data import RankingData, check_data
-from exactrank.data.sharded import sharded
+from exactrank.data.sharded import open_shards
 from exactrank.data.shards import Shards
 from exactrank.data.validation import floats_of
 from exactrank.errors import DataError, IncompatibleError
@@ -157,14 +157,14 @@ def evaluate(
         raise DataError("estimator, propensity and baseline are those of an estimate from clicks; give clicks= too, or leave them out")
     named = named_measures(measures, preset)
     if isinstance(data, Shards):
-        whole = sharded(data, backend)
+        whole = open_shards(data, backend)
         found = values_over(
             [measure.over(whole, threads=threads) for measure in named.values()], partial(_predicted, cast(Predicts, scores))
         )
         return _evaluation(named, whole, found, counts_all(preset, complete), seed)
     if backend is not None and backend.kernels:
         raise IncompatibleError(f"er.evaluate computes nothing by {backend!r}; leave out backend, or use exactrank.torch.evaluate")
-    in_order = data.grouped(checked_scores(data, cast(npt.ArrayLike, scores)))
+    in_order = data.group(checked_scores(data, cast(npt.ArrayLike, scores)))
     by_query = values_of([measure.on(data, threads=threads) for measure in named.values()], in_order)
     return _evaluation(named, data, by_query, counts_all(preset, complete), seed)
 

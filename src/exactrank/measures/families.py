@@ -130,10 +130,10 @@ class Cascade(Discounted):
             pass_between = np.concatenate([[1.0], np.cumprod(1 - u[i + 1 : -1])])  # Q_ij for j > i
             gained_between = np.concatenate([[0.0], np.cumsum(c[i + 1 : -1] * u[i + 1 : -1] * pass_between[:-1])])  # B_ij
             omega[i, i + 1 :] = reach[i] * (c[i] - gained_between - c[i + 1 :] * pass_between)
-        return mirrored((u[None, :] - u[:, None]) * omega)
+        return mirror((u[None, :] - u[:, None]) * omega)
 
 
-def mirrored(upper: Square) -> Square:
+def mirror(upper: Square) -> Square:
     """The symmetric matrix with the given upper triangle and nothing on the diagonal."""
     strict = np.triu(upper, 1)
     return strict + strict.T

@@ -93,7 +93,7 @@ def _constraint(text: str, preset: str | None) -> Constraint:
     return Constraint(parse_measure(form["measure"], preset), ">=" if form["sign"] == ">=" else "<=", level)
 
 
-def unreached(goal: Goal, constraint: Constraint, value: float, most: bool) -> IncompatibleError:
+def infeasible(goal: Goal, constraint: Constraint, value: float, most: bool) -> IncompatibleError:
     """What to raise where a constraint cannot be met; ``value`` is the nearest to its level, of all there are or that were found."""
     extreme, change = ("largest", "lower") if constraint.sign == ">=" else ("smallest", "raise")
     found = "is" if most else "found is"

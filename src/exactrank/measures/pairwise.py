@@ -27,7 +27,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.binary import Binary
-from exactrank.measures.families import mirrored
+from exactrank.measures.families import mirror
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,7 +96,7 @@ class PairwiseCorrect(Measure):
         before = running - better
         j_over_between = np.diag(before)[None, :] - running.T
         i_over_between = before - np.diag(running)[:, None]
-        return mirrored((j_over_between - i_over_between - better) / pairs)
+        return mirror((j_over_between - i_over_between - better) / pairs)
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,4 +141,4 @@ class Bpref(Binary):
         down = relevant[:, None] * (credit(above[None, :] + change) - credit(above)[:, None])
         up = relevant[None, :] * (credit(above)[:, None] - credit(above)[None, :])
         both = (relevant[:, None] * relevant[None, :]) > 0
-        return mirrored(np.where(both, 0.0, between + down + up) / total)
+        return mirror(np.where(both, 0.0, between + down + up) / total)

@@ -30,7 +30,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from exactrank._support.numerals import check_literals, whole_number
-from exactrank.data.alignment import first_repeated
+from exactrank.data.alignment import first_duplicate
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.total import Total, names_a_column
@@ -170,7 +170,7 @@ def settings_in(inside: str) -> dict[str, Any]:
         raise ValueError(error.msg) from None
     except (RecursionError, MemoryError):  # of Python's parser, whose stack is small
         raise ValueError("they are nested too deeply") from None
-    twice = first_repeated(str(word.arg) for word in call.keywords)
+    twice = first_duplicate(str(word.arg) for word in call.keywords)
     if twice is not None:
         raise ValueError(f"{twice} is given twice")
     settings = {}

@@ -14,9 +14,9 @@ import numpy.typing as npt
 from exactrank._support.arrays import Matrix, PerDocument
 from exactrank._support.tables import ROWS, Table, Tabular, Values, small_table
 from exactrank._support.threads import thread_count
+from exactrank.data.duplicates import check_features
 from exactrank.data.levels import NO_LEVELS, Levels
 from exactrank.data.precision import Offset
-from exactrank.data.repeated import check_features
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.models.missing import ROWS_PER_BLOCK, PerFeature, TreeMissing, fill_missing, refuse_missing
 

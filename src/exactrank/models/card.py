@@ -11,7 +11,7 @@ import numpy as np
 from exactrank._support.numerics import matmul
 from exactrank._support.tables import Cell, Table
 from exactrank._support.text import clip
-from exactrank.data.alignment import listed
+from exactrank.data.alignment import name_list
 from exactrank.models.base import Scorer
 from exactrank.models.deep import Deep
 from exactrank.models.linear import Linear
@@ -67,7 +67,7 @@ def _sections(model: "Model") -> Iterator[str]:
     origin: dict[str, Any] = {
         "kind": _KINDS.get(type(scorer), scorer.kind) + (f" ({scorer.n_trees:,} trees)" if isinstance(scorer, TreeEnsemble) else ""),
         "features": scorer.n_features,
-        "categories": listed([f"{name} ({len(texts):,} levels)" for name, texts in scorer.levels.items()]) if scorer.levels else None,
+        "categories": name_list([f"{name} ({len(texts):,} levels)" for name, texts in scorer.levels.items()]) if scorer.levels else None,
         "missing values": _MISSING[scorer.missing],
         "trained by": model.ranker,
         "trained on": model.measure,

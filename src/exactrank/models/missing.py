@@ -13,10 +13,10 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank._support.arrays import Boundaries, Matrix
 from exactrank._support.threads import thread_count
-from exactrank.data.alignment import listed
-from exactrank.data.immutable import sealed
+from exactrank.data.alignment import name_list
+from exactrank.data.immutable import seal
 from exactrank.data.precision import Offset
-from exactrank.data.scratch_arrays import room
+from exactrank.data.scratch_arrays import empty_matrix
 from exactrank.errors import DataError
 
 Missing: TypeAlias = Literal["error", "zero", "mean"]
@@ -85,17 +85,17 @@ def refuse_holes(counts: npt.NDArray[np.int64], names: tuple[str, ...]) -> None:
     if np.any(counts):
         columns = [f"{names[j] if names else f'column {j}'}: {counts[j]:,}" for j in np.flatnonzero(counts)]
         remedy = 'fill them, or train with missing="zero" or missing="mean" (--missing)'
-        raise DataError(f"{counts.sum():,} values are missing ({listed(columns)}); {remedy}")
+        raise DataError(f"{counts.sum():,} values are missing ({name_list(columns)}); {remedy}")
 
 
 def fill_missing(X: Matrix, fill: PerFeature | None, offset: Offset | None = None) -> Matrix:
     """Return ``X`` with ``fill`` instead of NaN; ``X`` itself if there is none. Features are ``X`` plus ``offset``."""
     if fill is None or not np.any(_core.summarize_columns(X, thread_count(None))[2]):
         return X
-    copy = room(X.shape, X)
+    copy = empty_matrix(X.shape, X)
     np.copyto(copy, X)
     fill_in(copy, stand_ins(fill, offset))
-    return sealed(copy)
+    return seal(copy)
 
 
 def stand_ins(fill: PerFeature, offset: Offset | None) -> Matrix:

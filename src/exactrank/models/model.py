@@ -22,10 +22,10 @@ from exactrank._support.arrays import PerDocument
 from exactrank._support.files import whole_file
 from exactrank._support.tables import Table, Tabular, Values
 from exactrank._support.text import clip
-from exactrank.data.alignment import aligned, listed
+from exactrank.data.alignment import align_features, name_list
 from exactrank.data.formats.base import Columns
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.validation import array_of, masked_as_missing
+from exactrank.data.validation import array_of, fill_masked
 from exactrank.errors import DataError, IncompatibleError, MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Evaluation, evaluate
@@ -102,7 +102,7 @@ class Model(Tabular):
         """
         if hasattr(data, "columns") and self.scorer.feature_names:
             data = self._select_columns(data)
-        data = masked_as_missing(data)
+        data = fill_masked(data)
         by_name = isinstance(data, RankingData) and self.scorer.feature_names
         if isinstance(data, np.ndarray) and (scores := self._matrix_scores(data, threads)) is not None:
             return scores
@@ -112,8 +112,8 @@ class Model(Tabular):
                 f"the data has {rows.n_features:,} features but the model has {self.scorer.n_features:,}; give those it was trained on"
             )
         if by_name:
-            rows = aligned(rows, self.scorer.feature_names, levels=self.scorer.levels)
-        return rows.ungrouped(self.scorer.score(rows.X, threads, rows.offset))
+            rows = align_features(rows, self.scorer.feature_names, levels=self.scorer.levels)
+        return rows.ungroup(self.scorer.score(rows.X, threads, rows.offset))
 
     def _matrix_scores(self, X: npt.NDArray[np.generic], threads: int | None) -> PerDocument | None:
         """Return the scores of a matrix without converting it to `RankingData`, or None if float32 may not hold its numbers.
@@ -144,8 +144,8 @@ class Model(Tabular):
         missing = [name for name in names if name not in labels]
         if missing:
             raise IncompatibleError(
-                f"the frame lacks {len(missing):,} of the {len(names):,} features of the model: {listed(missing)};"
-                f" it has {listed(list(labels))}; give a column for each feature, by the same name"
+                f"the frame lacks {len(missing):,} of the {len(names):,} features of the model: {name_list(missing)};"
+                f" it has {name_list(list(labels))}; give a column for each feature, by the same name"
             )
         columns = table[:, [table.columns.index(labels[name]) for name in names]].to_native()
         if with_codes(columns)[1]:

@@ -22,7 +22,7 @@ from exactrank._support.arrays import PerDocument, Table
 from exactrank._support.settings import SOME, VALID, Configured, setting
 from exactrank.data.backend import Backend
 from exactrank.data.dataset import Dataset
-from exactrank.data.folds import Drawn
+from exactrank.data.folds import BootstrapWeights
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.shards import Shards
@@ -201,7 +201,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             return self._fit(task, recorder)
         if self.cross_fits(task.data):
             trained, unseen = self.cross_fitted(task, count, recorder)
-            if task.data.is_here:
+            if task.data.is_local:
                 self.__dict__["oof_"] = out_of_fold(task.data, unseen, self.threads)
             else:  # nobody keeps a number per document
                 self.__dict__["unseen"] = unseen
@@ -219,7 +219,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _member(self, task: Task, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """The model of a bag with that number: of a bootstrap sample of the queries."""
-        drawn = task.data.reweigh(Drawn((self.seed, number), task.data.n_queries))
+        drawn = task.data.reweigh(BootstrapWeights((self.seed, number), task.data.n_queries))
         return self._fit(replace(task, bag=number, bags=self.bag_count(task.data), data=drawn), recorder)
 
     def cross_fitted(self, task: Task, count: int, recorder: Recorder[Scorer]) -> tuple[Trained[Scorer], Unseen]:
@@ -269,7 +269,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
                 raise SettingError("score: measures do not weigh single documents; leave out sample_weight, or give a query_weight")
             data = judged(X, y, qid=qid, group=group, query_weight=query_weight)
             bound = (self.goal().measure if measure is None else parse_measure(measure)).on(data, threads=self.threads)
-            return bound.mean(data.grouped(self.predict(X)))
+            return bound.mean(data.group(self.predict(X)))
         except ExactRankError as error:
             if not is_cross_validated():
                 raise

@@ -24,7 +24,7 @@ from sklearn.base import clone
 from exactrank._support.arrays import PerDocument, PerQuery, Rows
 from exactrank._support.numerics import matmul
 from exactrank._support.settings import setting
-from exactrank.data.alignment import listed
+from exactrank.data.alignment import name_list
 from exactrank.data.dataset import Dataset
 from exactrank.data.precision import Offset
 from exactrank.data.ranking_data import RankingData
@@ -109,12 +109,12 @@ class Blend(Ranker):
         """Raise if a setting, or one of a member, has no effect on ``data``, or if no member takes categories that it has."""
         super().check_effects(data, validated)
         if unknown := [name for name in self.categorical if name not in data.feature_names]:
-            known = listed(list(data.feature_names))
+            known = name_list(list(data.feature_names))
             raise SettingError(f"Blend: categorical names {unknown[0]!r}, which is not a feature; there are {known}")
         members = self._members().values()
         if data.levels and not any(member.takes.categories for member in members):
             raise IncompatibleError(
-                f"Blend: its members take numbers alone, and {listed(list(map(repr, data.levels)))} hold categories; encode them as"
+                f"Blend: its members take numbers alone, and {name_list(list(map(repr, data.levels)))} hold categories; encode them as"
                 " numbers, leave them out, or blend a tree ranker too, as members='all' does"
             )
         for member in members:
@@ -215,7 +215,7 @@ class Blend(Ranker):
             found[name] = views[takes]
         remarks: list[str] = []
         if blind := [name for name, view in found.items() if view.names]:
-            left_out = listed([repr(name) for name in data.feature_names if name in categories])
+            left_out = name_list([repr(name) for name in data.feature_names if name in categories])
             remarks.append(f"{', '.join(blind)}: without {left_out}, since categories are not amounts")
             warnings.warn(f"Blend: {remarks[0]}", stacklevel=6)
         if filled := [name for name, view in found.items() if view.form.stands is not None]:

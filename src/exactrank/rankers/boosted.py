@@ -19,8 +19,8 @@ import numpy as np
 from exactrank._support.arrays import PerQuery
 from exactrank._support.settings import SOME, VALID, Range, setting
 from exactrank._support.threads import thread_count
-from exactrank.data.alignment import listed
-from exactrank.data.dataset import Asked, Dataset, Part
+from exactrank.data.alignment import name_list
+from exactrank.data.dataset import Answerer, Dataset, Part
 from exactrank.data.levels import Levels
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.learning.objectives.exact_sums import rounded
@@ -156,7 +156,7 @@ class BoostedRanker(Ranker):
         return Draws(self.seed, bag * self.trees, self.query_fraction, self.feature_fraction)
 
     def resolved_auto(self, data: Dataset) -> Mapping[str, Any]:
-        is_little = data.is_here and data.n_queries < MANY_QUERIES and count_mixed(data) >= FEW_MIXED
+        is_little = data.is_local and data.n_queries < MANY_QUERIES and count_mixed(data) >= FEW_MIXED
         takes_any_shape = self.node_features == 1 and not self.categories(data.feature_names, data.levels)
         is_symmetric = self.bags is None and is_little and takes_any_shape
         values = {"bags": BAGS if is_little else 0, "shape": "symmetric" if is_symmetric else "best-first"}
@@ -239,7 +239,7 @@ class BoostedRanker(Ranker):
         for kind in ("monotone", "categorical"):
             unknown = [name for name in getattr(self, kind) or () if name not in names]
             if unknown:
-                raise SettingError(f"{kind} names {unknown[0]!r}, which is not a feature; there are {listed(list(names))}")
+                raise SettingError(f"{kind} names {unknown[0]!r}, which is not a feature; there are {name_list(list(names))}")
         both = [names[number] for number in self.categories(names, data.levels) if monotone.get(names[number])]
         if both:
             raise SettingError(f"{both[0]!r} cannot be categorical and monotone; categories have no order, so leave it out of one of them")
@@ -248,11 +248,11 @@ class BoostedRanker(Ranker):
             raise SettingError(f"{far[0]!r} cannot be categorical: its values are too large for float32; number its categories from 0")
         categories = self.categories(names, data.levels)
         if self.shape == "symmetric" and categories:
-            named = listed([repr(names[number]) for number in categories])
+            named = name_list([repr(names[number]) for number in categories])
             raise SettingError(f"symmetric trees cannot split categories ({named}); give shape='best-first', or leave shape out")
         unknown = [name for group in self.interactions for name in group if name not in names]
         if unknown:
-            raise SettingError(f"interactions names {unknown[0]!r}, which is not a feature; there are {listed(list(names))}")
+            raise SettingError(f"interactions names {unknown[0]!r}, which is not a feature; there are {name_list(list(names))}")
 
     def _growth_settings(self, data: Dataset) -> GrowthSettings:
         """Return how trees grow on ``data``, with features by their numbers."""
@@ -290,13 +290,13 @@ class SharedBins:
     """Documents whose features are cut into bins once, for all forests that learn from them."""
 
     data: Dataset
-    parts: Asked
+    parts: Answerer
     layout: Layout
 
     @classmethod
     def of(cls, data: Dataset, ranker: BoostedRanker, threads: int) -> "SharedBins":
         """Return the bins for the forests of ``ranker``."""
-        parts = data.remembering()
+        parts = data.with_memo()
         categorical = ranker.categories(data.feature_names, data.levels)
         layout = Layout.of(parts, data.n_documents, ranker.bins, categorical, threads)
         for number in categorical:
@@ -310,7 +310,7 @@ class SharedBins:
 
     def shared_with(self, data: Dataset) -> "SharedBins | None":
         """Return the bins for ``data`` if it has the same documents, maybe with other weights of queries."""
-        parts = data.sharing(self.data, self.parts)
+        parts = data.share_memo(self.data, self.parts)
         return None if parts is None else SharedBins(data, parts, self.layout)
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from exactrank.data.alignment import listed
+from exactrank.data.alignment import name_list
 from exactrank.data.dataset import Dataset
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.measures.goal import Goal, parse_goal
@@ -56,13 +56,13 @@ def check_takes(ranker: "Ranker", data: Dataset) -> None:
         )
     if data.levels and not takes.categories:
         raise IncompatibleError(
-            f"{name} takes numbers alone, and {listed(list(map(repr, data.levels)))} hold categories; encode them as numbers, leave"
+            f"{name} takes numbers alone, and {name_list(list(map(repr, data.levels)))} hold categories; encode them as numbers, leave"
             " them out, or use a tree ranker: LambdaMART, MART or DirectRankTrees"
         )
     if data.levels and ranker.missing in ("zero", "mean"):
         raise SettingError(
             f"{name}: missing={ranker.missing!r} would put a level in the place of a missing one, and"
-            f" {listed(list(map(repr, data.levels)))} hold categories; leave missing at its default"
+            f" {name_list(list(map(repr, data.levels)))} hold categories; leave missing at its default"
         )
 
 

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from exactrank._support.settings import SOME, VALID, setting
-from exactrank.data.dataset import Dataset, Remembered, Score
+from exactrank.data.dataset import CachedScore, Dataset, Score
 from exactrank.learning.objectives.bounded_gain import selecting
 from exactrank.learning.objectives.measured import LinearMeasured, Measured
 from exactrank.learning.objectives.parametric import ForceProblem, Parametric
@@ -79,7 +79,7 @@ class Composition:
     def score(self, theta: Theta) -> Score:
         """Return what scores documents at ``theta``; the last scores are kept for who asks next about the same parameters."""
         if not self._last or self._last[0][0] is not theta:
-            self._last[:] = [(theta, Remembered(self.architecture.score(theta, self.task.threads)))]
+            self._last[:] = [(theta, CachedScore(self.architecture.score(theta, self.task.threads)))]
         return self._last[0][1]
 
     def start(self, ridge: bool) -> Theta:

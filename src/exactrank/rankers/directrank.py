@@ -26,7 +26,7 @@ from exactrank._support.numerics import standard_normal
 from exactrank._support.settings import SOME, Range, setting
 from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Dataset, Score
-from exactrank.data.folds import Drawn
+from exactrank.data.folds import BootstrapWeights
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.learning.objectives.bradley_terry import bradley_terry
@@ -45,7 +45,7 @@ from exactrank.learning.training.judge import Judge, Task, unheard
 from exactrank.learning.training.progress import Trained, Verdict
 from exactrank.learning.training.run import Recorder, Run
 from exactrank.measures.bound import DatasetMeasure
-from exactrank.measures.goal import Constraint, Goal, parse_goal, unreached
+from exactrank.measures.goal import Constraint, Goal, infeasible, parse_goal
 from exactrank.measures.ties import worst_tie_order
 from exactrank.models.base import Scorer
 from exactrank.models.linear import Linear
@@ -204,12 +204,12 @@ class _Search:
         self.judge: Judge[Theta] = Judge(task, self.score, by_objective=True)
         self.measure = worst_tie_order(task.measure).over(task.data, threads=task.threads)
         self.constraints = [(worst_for(each, task.data, task.threads), each) for each in task.constraints]
-        self.beside = ranker.runs_in_threads and task.data.is_here  #: Are the models of a bag trained beside each other?
+        self.beside = ranker.runs_in_threads and task.data.is_local  #: Are the models of a bag trained beside each other?
 
     @cached_property
     def graded(self) -> Dataset:
         """The data with a grade for each document, as starts need them, also where it has pairs."""
-        return self.task.data if self.task.data.preferences is None else bradley_terry(self.task.data.as_one()).judged
+        return self.task.data if self.task.data.preferences is None else bradley_terry(self.task.data.gather()).judged
 
     def alone(self, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """The model from the start of that number; the first is the one that was asked for."""
@@ -236,7 +236,7 @@ class _Search:
         """A model of the queries that are drawn."""
         rng = np.random.default_rng([self.ranker.seed, number])
         _, left_out = bootstrap(self.task.data, rng)
-        threads, draw = 1 if self.beside else self.task.threads, Drawn((self.ranker.seed, number), self.task.data.n_queries)
+        threads, draw = 1 if self.beside else self.task.threads, BootstrapWeights((self.ranker.seed, number), self.task.data.n_queries)
         problem: Profiled = self.problem(threads, draw)
         if np.any(left_out > 0):
             problem = Guarded(problem, self.problem(threads, replace(draw, left_out=True)))
@@ -267,7 +267,7 @@ class _Search:
         solver = CoordinateSearch("random", self.limits, ranker.tolerance, ranker.share if np.any(theta) else 1.0)
         return seen(Run(solver, problem, theta, judge, ranker.max_iter or 1, rng), scorer, recorder)
 
-    def problem(self, threads: int | None, draw: Drawn | None = None) -> LinearProfile:
+    def problem(self, threads: int | None, draw: BootstrapWeights | None = None) -> LinearProfile:
         """The measure of all queries, or of those that are drawn."""
         search = self.search if threads == self.measure.threads else SearchedMeasure(replace(self.measure, threads=threads))
         return LinearProfile(search.reweigh(draw), self.ranker.point)
@@ -304,7 +304,7 @@ class _Search:
         for profile, constraint in self.constraint_profiles:
             value = profile.value(cast(Linear, scorer).weights)
             if constraint.shortfall(value) > 0:
-                raise unreached(Goal(self.task.measure, self.task.constraints), constraint, value, most=False)
+                raise infeasible(Goal(self.task.measure, self.task.constraints), constraint, value, most=False)
 
     def start(self, kind: Start, rng: np.random.Generator, recorder: Recorder[Scorer]) -> Theta:
         """Where to start."""

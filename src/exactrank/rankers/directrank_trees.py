@@ -163,7 +163,7 @@ def leveraged(scorer: TreeEnsemble, task: Task, bags: int, seed: int, recorder: 
     """``scorer`` with other weights in its leaves; ``bags`` is the number of bootstrap samples that are averaged."""
     if scorer.n_trees < 2:
         return scorer
-    measure, data, threads = worst_tie_order(task.measure), task.data.as_one(), task.threads
+    measure, data, threads = worst_tie_order(task.measure), task.data.gather(), task.threads
     outputs, bound = np.empty((data.n_documents, scorer.n_trees), np.float32), measure.on(data, threads=threads)
     for number, tree in enumerate(scorer.single_trees()):
         outputs[:, number] = tree.score(data.X, threads)

@@ -78,7 +78,7 @@ def cross_fitted(ranker: "Ranker", task: Task, count: int, recorder: Recorder[Sc
     def member(number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         chooses, scored = part == number, part == (number + (parts > 2)) % parts
         learnt, valid = data.select(~(chooses | scored)), data.select(chooses)
-        held_out = valid if ranker.takes.sharded_validation else valid.as_one()
+        held_out = valid if ranker.takes.sharded_validation else valid.gather()
         trained = trainer._fit(replace(alone, data=learnt, valid=held_out, bag=number, bags=parts), recorder)
         unseen[number] = scored, comparable(trained.iterate)
         learnt.forget()
@@ -96,7 +96,7 @@ def cross_fitted(ranker: "Ranker", task: Task, count: int, recorder: Recorder[Sc
 
 def _workers(ranker: "Ranker", task: Task, parts: int) -> int:
     """The number of models that are trained at the same time: one if the kernels of each can use all threads."""
-    if not task.data.is_here or not ranker.runs_in_threads:
+    if not task.data.is_local or not ranker.runs_in_threads:
         return 1
     threads_per_model = 1 + task.data.n_documents * task.data.n_features // CELLS_PER_THREAD
     return max(1, min(parts, thread_count(task.threads) // threads_per_model))

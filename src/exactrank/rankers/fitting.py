@@ -76,7 +76,7 @@ def prepare(ranker: "Ranker", data: Dataset, X: Table, valid: Valid | None, star
         held_out = held_out if held_out is None or isinstance(held_out, tuple) else held_out.transform(GradedBy(measure))
     if start is not None:
         check_start(ranker, start.scorer)
-        data = data if isinstance(X, Shards) else with_features_of(start.scorer, X, data.as_one(), valid)
+        data = data if isinstance(X, Shards) else with_features_of(start.scorer, X, data.gather(), valid)
     scorer = None if start is None else start.scorer
     given = training_data(data, held_out, ranker.missing, ranker.threads, scorer, measure.column)
     check_measure_tells_apart(measure, data, ranker.threads)
@@ -86,7 +86,7 @@ def prepare(ranker: "Ranker", data: Dataset, X: Table, valid: Valid | None, star
 def validation_for(ranker: "Ranker", valid: RankingData | Shards) -> Dataset:
     """Return validation data as a dataset, in this process if ``ranker`` wants it so."""
     data = dataset_of(valid, ranker.backend)
-    return data if ranker.takes.sharded_validation else data.as_one()
+    return data if ranker.takes.sharded_validation else data.gather()
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ def train(
         raise wrong_kind("checkpoint", checkpoint, "a function that is called with the model so far, and may save it")
     goal = ranker.goal()
     valid = None if trainer.cross_fits(given.data) else given.valid
-    learnt = with_kernels(given.learnt.as_one(), ranker.backend) if given.learnt.is_here else given.learnt
+    learnt = with_kernels(given.learnt.gather(), ranker.backend) if given.learnt.is_local else given.learnt
     task = Task(goal.measure, learnt, valid, ranker.threads, start=given.start, constraints=goal.constraints)
     journal = Journal() if resume is None else ranker.journal_of(resume, given)
     keep = None if checkpoint is None else partial(_keep, ranker, given, checkpoint)
@@ -157,10 +157,10 @@ def estimate_of(trainer: "Ranker", given: TrainingData) -> tuple[Result | None, 
     fitted: dict[str, Any] = {}
     if oof is not None and not np.isnan(oof).any():
         estimate = estimated_by_scores(given, oof, measure, threads)
-        if given.data.is_here:
-            fitted["oof_"] = given.data.as_one().ungrouped(oof[: given.data.n_documents])
+        if given.data.is_local:
+            fitted["oof_"] = given.data.gather().ungroup(oof[: given.data.n_documents])
             if given.valid is not None:
-                fitted["valid_oof_"] = given.valid.as_one().ungrouped(oof[given.data.n_documents :])
+                fitted["valid_oof_"] = given.valid.gather().ungroup(oof[given.data.n_documents :])
     elif unseen is not None:
         estimate = estimated(given, unseen, measure, threads)
     return estimate, fitted if estimate is None else fitted | {"estimate_": estimate}

@@ -63,10 +63,10 @@ class Foreign(Ranker):
 
     def _learnt(self, task: Task) -> Scorer:
         """What the estimator learns from the queries of ``task``, for features as its data has them."""
-        data = task.data.as_one()
+        data = task.data.gather()
         try:
             learned = fit_to_queries(
-                self.estimator, data, None if task.valid is None else task.valid.as_one(), seed=self.seed, threads=task.threads
+                self.estimator, data, None if task.valid is None else task.valid.gather(), seed=self.seed, threads=task.threads
             )
             scorer = from_estimator(learned).scorer
         except ExactRankError:
@@ -82,7 +82,7 @@ def _chosen(scorer: Scorer, task: Task) -> Scorer:
     """The first trees of ``scorer``, as many as validation data selects; without any, or of another kind, all of it."""
     if not isinstance(scorer, TreeEnsemble) or task.valid is None:
         return scorer
-    parts = (task.data.as_one(), task.valid.as_one())
+    parts = (task.data.gather(), task.valid.gather())
     judge: Judge[list[Any]] = Judge(task, lambda sums: lambda data: sums[data is parts[1]])
     sums, choice = [np.zeros(part.n_documents) for part in parts], None
     for count, tree in enumerate(scorer.single_trees(), 1):

@@ -15,13 +15,13 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank._support.arrays import Matrix
 from exactrank._support.threads import thread_count
-from exactrank.data.alignment import listed
+from exactrank.data.alignment import name_list
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.dataset import Dataset, EachBlock, EachPart, Part
-from exactrank.data.immutable import sealed
+from exactrank.data.immutable import seal
 from exactrank.data.levels import NO_LEVELS
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.scratch_arrays import room
+from exactrank.data.scratch_arrays import empty_matrix
 from exactrank.errors import IncompatibleError
 from exactrank.models.base import Scorer
 from exactrank.models.linear import Linear
@@ -39,12 +39,12 @@ class AsNumbers:
 
     def __call__(self, data: RankingData) -> RankingData:
         """Return ``data`` as numbers; documents stay in their order."""
-        X = room(data.X.shape, data.X)
+        X = empty_matrix(data.X.shape, data.X)
         np.copyto(X, data.X)
         X[:, list(self.left_out)] = 0.0
         if self.stands is not None:
             fill_in(X, self.stands)
-        return replace(data, X=sealed(X), levels=NO_LEVELS)
+        return replace(data, X=seal(X), levels=NO_LEVELS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,4 +105,4 @@ def _without(scorer: Scorer, left_out: tuple[int, ...], names: tuple[str, ...]) 
         return replace(scorer, weights=rows)
     if isinstance(scorer, TreeEnsemble) and not np.any(np.isin(scorer.table.feature, columns)):
         return scorer
-    raise IncompatibleError(f"a {scorer.kind} model cannot leave out {listed(list(map(repr, names)))}, which hold categories")
+    raise IncompatibleError(f"a {scorer.kind} model cannot leave out {name_list(list(map(repr, names)))}, which hold categories")

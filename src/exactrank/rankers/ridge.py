@@ -19,8 +19,8 @@ from exactrank._support.numerics import power
 from exactrank._support.settings import Range, setting
 from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Concatenated, Part
-from exactrank.data.folds import Dealt
-from exactrank.data.scratch_arrays import rows_taken
+from exactrank.data.folds import FoldNumbers
+from exactrank.data.scratch_arrays import take_rows
 from exactrank.learning.objectives.bounded_gain import bounded_gain
 from exactrank.learning.objectives.ridge import ridge_paths, ridge_weights
 from exactrank.learning.training.judge import Task
@@ -71,7 +71,7 @@ class Ridge(Ranker):
     def _compared(self, task: Task) -> tuple[Alternative, ...]:
         """How the strengths compare, and which of them is chosen."""
         data, judges = task.data, task.data if task.valid is None else task.valid
-        folds = None if task.valid is not None else Dealt(data.n_queries, min(FOLDS, data.n_queries), self.seed)
+        folds = None if task.valid is not None else FoldNumbers(data.n_queries, min(FOLDS, data.n_queries), self.seed)
         tried = np.array(list(ridge_paths(data, STRENGTHS, folds)))
         values = judges.ask(Concatenated(_Tried(worst_tie_order(task.measure), tried, folds, task.threads), axis=1))
         verdicts = verdicts_by(values, judges.weights)
@@ -84,7 +84,7 @@ class _Tried:
 
     measure: Measure
     weights: npt.NDArray[np.float64]  #: by fold, strength and feature
-    folds: Dealt | None
+    folds: FoldNumbers | None
     threads: int | None
 
     def __call__(self, part: Part) -> npt.NDArray[np.float64]:
@@ -93,6 +93,6 @@ class _Tried:
         scores = np.empty((self.weights.shape[1], data.n_documents))
         for number, weights in enumerate(self.weights):
             rows = np.flatnonzero(own == number)
-            X = data.X if self.folds is None else rows_taken(data.X, rows)
+            X = data.X if self.folds is None else take_rows(data.X, rows)
             scores[:, rows] = [_core.linear_scores(X, each, thread_count(self.threads)) for each in weights]
         return np.array([bound.values(each) for each in scores])

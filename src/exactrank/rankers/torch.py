@@ -123,7 +123,7 @@ class TorchRanker(LambdaFunction, Ranker):
     def _problem(self, task: Task) -> "ModuleProblem":
         from exactrank.torch.epochs import ModuleProblem, device_by_name, initial_module, mlp
 
-        data, device, named = task.data.as_one(), device_by_name(self.device), self._named()
+        data, device, named = task.data.gather(), device_by_name(self.device), self._named()
         made_by: Callable[..., Any] = partial(mlp, hidden=tuple(self.hidden), dropout=self.dropout)
         of, arguments = None, dict[str, Any]()
         if named is not None:

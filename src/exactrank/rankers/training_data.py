@@ -28,20 +28,19 @@ from xxhash import xxh3_128_hexdigest
 from exactrank import _core
 from exactrank._support.arrays import Matrix, PerDocument, Rows, Table
 from exactrank._support.threads import thread_count
-from exactrank.data.alignment import aligned
+from exactrank.data.alignment import align_features
 from exactrank.data.blocks import wide_blocks
-from exactrank.data.dataset import Dataset, EachBlock, EachPart, Part
-from exactrank.data.extra_columns import kept_in_all, kept_rows
+from exactrank.data.dataset import Dataset, EachBlock, EachPart, GlobalFacts, Part
+from exactrank.data.extra_columns import concatenate_extra_columns, take_extra_columns
 from exactrank.data.folds import deal_folds
 from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.frame import table_of
-from exactrank.data.global_facts import Whole
-from exactrank.data.immutable import sealed
+from exactrank.data.immutable import seal
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
 from exactrank.data.preferences import joined_preferences
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.scratch_arrays import numbers_taken, room, room_aside, rows_taken
+from exactrank.data.scratch_arrays import empty_document_array, empty_matrix, take_numbers, take_rows
 from exactrank.data.validation import check_numbers
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
@@ -73,10 +72,10 @@ class TrainingData:
     def as_given(self, scores: PerDocument) -> tuple[RankingData, PerDocument]:
         """The data learnt from in the order in which they were given, by which ties may go, with ``scores`` of what is learnt from."""
         if self.learnt is self.data or self.valid is None or self.given_valid is None:
-            return self.data.as_given(self.given, scores)
+            return self.data.restore_order(self.given, scores)
         first, rest = np.split(scores, [self.data.n_documents])
-        (data, scores_of_data), (valid, rest) = self.data.as_given(self.given, first), self.valid.as_given(self.given_valid, rest)
-        return joined(data, valid).as_one(), np.concatenate([scores_of_data, rest])
+        (data, scores_of_data), (valid, rest) = self.data.restore_order(self.given, first), self.valid.restore_order(self.given_valid, rest)
+        return joined(data, valid).gather(), np.concatenate([scores_of_data, rest])
 
     def forget(self) -> None:
         """Give back what is remembered of the data."""
@@ -137,7 +136,7 @@ def held_out(
         if given is not None and len(given) != 1:
             raise DataError(f"{name} must hold one list, as eval_set does, got {len(given)}; give e.g. {name}=[...]")
     data = judged(X, y, qid=None if eval_qid is None else eval_qid[0], group=None if eval_group is None else eval_group[0])
-    return parted(X)[0], y, data.ungrouped(np.repeat(np.arange(data.n_queries), data.sizes))
+    return parted(X)[0], y, data.ungroup(np.repeat(np.arange(data.n_queries), data.sizes))
 
 
 def parted(X: Table) -> tuple[Table, npt.NDArray[Any] | None]:
@@ -218,7 +217,7 @@ def with_features_of(start: Scorer, X: Table, data: RankingData, valid: object) 
         return replace(data, feature_names=names, levels=start.levels)
     if isinstance(valid, tuple) and not hasattr(valid[0], "columns"):
         raise IncompatibleError("the model to start from has its features in another order; give valid as a RankingData or a frame too")
-    return aligned(data, names or data.feature_names, "the model to start from", start.levels)
+    return align_features(data, names or data.feature_names, "the model to start from", start.levels)
 
 
 @dataclass(frozen=True)
@@ -231,7 +230,7 @@ class Form:
 
     def __call__(self, data: RankingData) -> RankingData:
         """Return ``data`` with these features, kept as differences from the same offset."""
-        return aligned(data, self.feature_names, "the training data", self.levels).relative_to(self.offset)
+        return align_features(data, self.feature_names, "the training data", self.levels).relative_to(self.offset)
 
 
 def validation(valid: Dataset | tuple[Table, npt.ArrayLike, npt.ArrayLike], form: Form) -> Dataset:
@@ -360,23 +359,23 @@ def joined(first: Dataset, second: Dataset | None) -> Dataset:
     """The queries of both, which have the same features, without their ids and comments."""
     if second is None:
         return first
-    one, other = first.as_one(), second.as_one()
+    one, other = first.gather(), second.gather()
     parts, documents = (one, other), [column for part in (one, other) if (column := part.docid) is not None]
     weighs = one.sample_weight is not None or other.sample_weight is not None
     sample = [np.ones(part.n_documents) if part.sample_weight is None else part.sample_weight for part in parts]
-    X = room((one.n_documents + other.n_documents, one.n_features), one.X)
+    X = empty_matrix((one.n_documents + other.n_documents, one.n_features), one.X)
     np.concatenate([part.X for part in parts], out=X)
     return replace(
         one,
-        X=sealed(X),
+        X=seal(X),
         y=np.concatenate([part.y for part in parts]),
         indptr=np.concatenate([one.indptr, one.n_documents + other.indptr[1:]]),
         qid=np.arange(one.n_queries + other.n_queries),
-        docid=TextColumn.concatenated(documents) if len(documents) == 2 else None,
+        docid=TextColumn.concatenate(documents) if len(documents) == 2 else None,
         comment=None,
         sample_weight=np.concatenate(sample) if weighs else None,
         query_weight=np.concatenate([part.weights for part in parts]),
-        kept=kept_in_all([part.kept for part in parts]),
+        extra_columns=concatenate_extra_columns([part.extra_columns for part in parts]),
         order=None,
         preferences=joined_preferences([part.preferences for part in parts], [part.n_documents for part in parts]),
     )
@@ -407,7 +406,7 @@ def check_measure_tells_apart(measure: Measure, data: Dataset, threads: int | No
     if measure.counts_pairs and data.preferences is not None:
         return
     over = replace(measure, ties="input").over(data, threads=threads)
-    best, worst = over.values(measure.grades), over.values(measure.grades_negated)
+    best, worst = over.values(measure.grades), over.values(measure.negated_grades)
     overflows, differs = bool(np.isinf(best).any()), bool(np.any(best != worst, where=~np.isnan(best)))
     if differs and not overflows:
         return
@@ -455,7 +454,7 @@ def prepared(data: Dataset, facts: Facts, fill: PerFeature | None, column: str |
         sums = data.ask(EachBlock(partial(_weights_near_one, documents)))
         documents = replace(documents, mean=math.fsum(sums) / data.n_documents)
     units = facts.units(None if fill is None else stand_ins(fill, data.offset))
-    whole = Whole(facts.grades, data.longest, data.preferences is not None, column)
+    whole = GlobalFacts(facts.grades, data.longest, data.preferences is not None, column)
     return data.transform(Prepared(units, fill, queries, documents), None if weights is None else queries.of(weights), whole)
 
 
@@ -520,31 +519,31 @@ def in_content_order(data: RankingData, stands: Matrix | None = None, units: npt
     rows = content_order(data, stands, units)
     if stands is None and bool(np.all(rows[1:] > rows[:-1])):
         return data
-    X = rows_taken(data.X, rows)
+    X = take_rows(data.X, rows)
     if stands is not None:
         fill_in(X, stands)
     found = replace(
         data,
-        X=sealed(X),
-        y=sealed(numbers_taken(data.y, rows, data.X)),
+        X=seal(X),
+        y=seal(take_numbers(data.y, rows, data.X)),
         docid=None if data.docid is None else data.docid.take(rows),
         comment=None if data.comment is None else data.comment.take(rows),
         sample_weight=None if data.sample_weight is None else data.sample_weight[rows],
-        kept=kept_rows(data.kept, rows),
-        order=rows if data.order is None else sealed(numbers_taken(data.order, rows, data.X)),
-        preferences=None if data.preferences is None else data.preferences.moved(np.argsort(rows)),
+        extra_columns=take_extra_columns(data.extra_columns, rows),
+        order=rows if data.order is None else seal(take_numbers(data.order, rows, data.X)),
+        preferences=None if data.preferences is None else data.preferences.renumber(np.argsort(rows)),
     )
-    return found if data.by_column is None else found.with_columns(data.by_column.ordered(rows, stands))
+    return found if data.by_column is None else found.with_columns(data.by_column.reorder(rows, stands))
 
 
 def content_order(data: RankingData, stands: Matrix | None = None, units: npt.NDArray[np.int32] | None = None) -> Rows:
     """The rows of ``data``, query by query, in the order of their hashes; ``stands`` are what missing values count as."""
     numbers = [data.y] if data.sample_weight is None else [data.y, data.sample_weight]
-    numbers += [values for _, values in sorted(data.kept.items())]
+    numbers += [values for _, values in sorted(data.extra_columns.items())]
     numbers += [] if data.preferences is None else data.preferences.wins_and_losses(data.n_documents)
-    units, rows = units_of(data, stands) if units is None else units, room_aside((data.n_documents,), np.int64, data.X)
+    units, rows = units_of(data, stands) if units is None else units, empty_document_array((data.n_documents,), np.int64, data.X)
     _core.content_order(data.X, units, stands, numbers, data.indptr, rows, thread_count(None))
-    return sealed(rows)
+    return seal(rows)
 
 
 def units_of(data: RankingData, stands: Matrix | None) -> npt.NDArray[np.int32]:

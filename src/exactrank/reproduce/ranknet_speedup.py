@@ -42,7 +42,7 @@ class RankNetTraining(Parametric):
 
     def pass_over_pairs(self, theta: Theta, order: Numbers, rate: float) -> Theta:
         """`pass_over` as RankNet was first trained, pair by pair (V1)."""
-        data = self.data.as_one()
+        data = self.data.gather()
         native, given = self.architecture.native, self._sum.on(Part(data))
         return native.pass_over_pairs(np.ascontiguousarray(theta), *given, data.y, order, rate, self.l2)
 

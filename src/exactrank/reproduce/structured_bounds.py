@@ -182,7 +182,7 @@ class StructuredBounds(OnFolds, name="structured-bounds", full={"sets": 10}):
     def _losses(self, train: RankingData, scores: PerDocument) -> tuple[float, float, float]:
         """xi, the ramp, and what they bound."""
         convex, ramp = (separate(train, scores, Structured(MEASURE, bound=bound, seed=self.seed), self.threads).losses for bound in BOUNDS)
-        perfect = train.ungrouped(train.y)
+        perfect = train.ungroup(train.y)
         reached, best = (evaluate(train, s, MEASURE, threads=self.threads).means[str(MEASURE)] for s in (scores, perfect))
         return float(convex.mean()), float(ramp.mean()), best - reached
 

@@ -22,7 +22,7 @@ import orjson
 
 from exactrank import _core
 from exactrank._support.text import encode
-from exactrank.data.alignment import first_repeated, listed
+from exactrank.data.alignment import first_duplicate, name_list
 from exactrank.errors import ExactRankError
 from exactrank.models.base import Scorer
 
@@ -241,7 +241,7 @@ def _by_position(rows: Doubles, names: object, scorer: Scorer, unknown: Unknown)
     if names is not None:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise RequestError(422, f"names is {reprlib.repr(names)}; give a list of feature names, one per column of features", "names")
-        repeated_name = first_repeated(names)
+        repeated_name = first_duplicate(names)
         if repeated_name is not None or len(names) != rows.shape[1]:
             problem = (
                 f"names has {reprlib.repr(repeated_name)} twice"
@@ -267,6 +267,6 @@ def _refuse_other_features(features: Iterable[str], names: Sequence[str], unknow
     missing = [name for name in names if name not in present]
     extra = [reprlib.repr(name) for name in sorted(present - set(names))] if unknown == "refuse" else []
     if missing or extra:
-        difference = " and ".join([f"lacks {listed(missing)}"] * bool(missing) + [f"also has {listed(extra)}"] * bool(extra))
+        difference = " and ".join([f"lacks {name_list(missing)}"] * bool(missing) + [f"also has {name_list(extra)}"] * bool(extra))
         remedy = "give the features of the model, null where a value is missing" + ", or use --unknown ignore" * bool(extra)
         raise RequestError(422, f"{where} does not match the features of the model: it {difference}; {remedy}", where)

@@ -22,8 +22,8 @@ ENDS = st.sampled_from([(-math.inf, math.inf), (0.0, math.inf), (-math.inf, 0.0)
 
 def search(measure, data, s, t, threads=1):
     found = LineSearch(measure.on(data, threads=threads))
-    found.start(data.grouped(s))
-    return found, data.grouped(t)
+    found.start(data.group(s))
+    return found, data.group(t)
 
 
 @given(rays(max_documents=12), MEASURES, ENDS)
@@ -152,15 +152,15 @@ def test_many_lines_are_searched_in_parts(ray, measure, ends, room):
     data, s, t = ray
     theirs = reference.profile(measure, data, s, t)
     native = _core.LineSearch(measure.on(data).native, *room)
-    native.rank(data.grouped(s), 1)
-    low, high, value = native.best(data.grouped(t), *ends, 1)
+    native.rank(data.group(s), 1)
+    low, high, value = native.best(data.group(t), *ends, 1)
     best = theirs.best(*ends)
     if math.isnan(best.value):  # every query is skipped
         return
     assert value == pytest.approx(best.value, abs=1e-11)
     assert ends[0] <= low < high <= ends[1]
     assert theirs(Interval(low, high, value).middle()) == pytest.approx(value, abs=1e-11)
-    assert native.best(data.grouped(t), *ends, 2) == (low, high, value)
+    assert native.best(data.group(t), *ends, 2) == (low, high, value)
 
 
 def long_list(documents, kind, seed=0):

@@ -29,7 +29,7 @@ class CudaForestPart(ForestPart):
 
     def _place(self, part: Part, trees: TreeTable | None) -> None:
         data, plan, xp = part.data, self.plan, self._device.xp
-        bins = part.lately("bins", (plan.layout.key, "cuda"), 1, lambda: self._bins(part))
+        bins = part.recent("bins", (plan.layout.key, "cuda"), 1, lambda: self._bins(part))
         self._node_rows = CudaNodeRows(bins)
         self._gpu_scores = xp.zeros(data.n_documents) if trees is None else xp.asarray(trees.native.scores(data.X, plan.threads))
         self._host_scores: PerDocument | None = None

@@ -286,7 +286,7 @@ class CudaFeatures:
 
     @cached_property
     def _columns(self) -> FeatureColumns:
-        return FeatureColumns.of(self._data.X, whole=True)
+        return FeatureColumns.of(self._data.X, copy=True)
 
     def feature(self, number: int) -> Array:
         """Return a feature of all documents."""

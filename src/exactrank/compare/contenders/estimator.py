@@ -11,7 +11,7 @@ import numpy as np
 from exactrank._support.arrays import PerDocument
 from exactrank.compare.contender import Contender, ContenderTask, Fitted
 from exactrank.compare.results import FeatureWeights, Point
-from exactrank.data.alignment import aligned
+from exactrank.data.alignment import align_features
 from exactrank.data.levels import Levels
 from exactrank.data.ranking_data import RankingData
 from exactrank.models.estimators.adapter import Scoring, Writing, fit_to_queries, params_of, scoring, writing
@@ -65,8 +65,8 @@ class FittedEstimator:
 
     def scores(self, part: str, data: RankingData) -> PerDocument:
         """What it predicts."""
-        ordered = data if self.feature_names is None else aligned(data, self.feature_names, levels=self.levels)
-        return data.ungrouped(np.asarray(self.predict(ordered.values), np.float64).reshape(-1))
+        ordered = data if self.feature_names is None else align_features(data, self.feature_names, levels=self.levels)
+        return data.ungroup(np.asarray(self.predict(ordered.values), np.float64).reshape(-1))
 
     def save(self, folder: Path, name: str) -> None:
         """In the library's own format, if it has one."""

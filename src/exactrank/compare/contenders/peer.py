@@ -22,7 +22,7 @@ from exactrank._support.text import did_you_mean, settings_text
 from exactrank.compare.contender import Contender, ContenderTask, Fitted, TrainingCurve
 from exactrank.compare.contenders.estimator import FittedEstimator
 from exactrank.compare.contenders.ranker import shares
-from exactrank.data.alignment import aligned
+from exactrank.data.alignment import align_features
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
@@ -77,7 +77,7 @@ class Peer(Contender):
 
     def fit(self, task: ContenderTask, settings: Mapping[str, Any]) -> Fitted:
         train, measure = task.fold.train, parse_measure(task.measure)
-        valid = aligned(task.fold.valid, train.feature_names, "the training data", train.levels)
+        valid = align_features(task.fold.valid, train.feature_names, "the training data", train.levels)
         self._check(train, valid, measure)
         given = {**self.defaults, **self.params, **settings}
         judge = PeerJudge(measure, train, valid, task.threads)

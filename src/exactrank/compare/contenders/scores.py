@@ -53,7 +53,7 @@ class ScoresFile(Contender):
         one_a_line = bool(lines) and len(lines[0].split()) == 1
         if not one_a_line:
             if test.docid is None:
-                test = replace(test, docid=TextColumn.of(test.grouped(task.test_rows)))
+                test = replace(test, docid=TextColumn.of(test.group(task.test_rows)))
             rows, scores = read_scores(path, test)
             return GivenScores({"path": path, "unjudged": rows.n_documents - test.n_documents}, {"test": scores}, {"test": rows})
         if len(lines) == test.n_documents:

@@ -150,7 +150,7 @@ def _arrow_table(block: Block, stream: Stream, *, with_ids: bool, plain_text: bo
         names.relevance: block.y,
         names.sample_weight: block.sample_weight,
         names.query_weight: block.query_weight,
-        **block.kept,
+        **block.extra_columns,
     }
     features: dict[str, Any] = dict(zip(stream.feature_names, np.ascontiguousarray(block.X.T), strict=True))
     for j, (name, offset) in enumerate(zip(stream.feature_names, () if stream.offset is None else stream.offset, strict=False)):

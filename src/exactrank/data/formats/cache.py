@@ -27,7 +27,7 @@ from exactrank import _core
 from exactrank._support.arrays import Boundaries, Ids, Matrix, Rows
 from exactrank._support.files import allocate
 from exactrank._support.threads import thread_count
-from exactrank.data.extra_columns import kept_in_all, kept_rows
+from exactrank.data.extra_columns import concatenate_extra_columns, take_extra_columns
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.cache_footer import ALIGNMENT, BLOCK, KEPT, PAIRS, X_OFFSET, Footer, Section, parsed_footer
 from exactrank.data.formats.stream import Block, Stream, stream_of
@@ -90,7 +90,7 @@ class CacheFormat:
         if stream.offset is not None:
             sections["offset"] = stream.offset
         if stream.preferences is not None:
-            pairs = stream.preferences if order is None else stream.preferences.moved(np.argsort(order))
+            pairs = stream.preferences if order is None else stream.preferences.renumber(np.argsort(order))
             sections |= {f"pairs.{name}": getattr(pairs, name) for name in PAIRS}
         table = {"X": Section(np.dtype("<f4"), (int(indptr[-1]), width), X_OFFSET)}
         if stream.columns and width:
@@ -102,7 +102,10 @@ def _sections_of(blocks: list[Block], order: Rows | None, indptr: Boundaries, qi
     sections = {"y": rows_of(np.concatenate([b.y for b in blocks]), order), "indptr": indptr}
     if order is not None:
         sections["order"] = order
-    sections |= {KEPT + name: values for name, values in kept_rows(kept_in_all([b.kept for b in blocks]), order).items()}
+    sections |= {
+        KEPT + name: values
+        for name, values in take_extra_columns(concatenate_extra_columns([b.extra_columns for b in blocks]), order).items()
+    }
     if len(weights := [b.sample_weight for b in blocks if b.sample_weight is not None]) == len(blocks):
         sections["sample_weight"] = rows_of(np.concatenate(weights), order)
         check_numbers("sample_weight", sections["sample_weight"])
@@ -112,14 +115,14 @@ def _sections_of(blocks: list[Block], order: Rows | None, indptr: Boundaries, qi
     for name in ("docid", "comment"):
         if any(getattr(b, name) is not None for b in blocks):
             columns = [getattr(b, name) or TextColumn.of([b""] * len(b.y)) for b in blocks]
-            texts[name] = rows_of(TextColumn.concatenated(columns), order)
+            texts[name] = rows_of(TextColumn.concatenate(columns), order)
     if qid.dtype.kind not in "iufbmM":
         for q in qid.tolist():
             if not isinstance(q, str):
                 raise DataError(f"query id {q!r} is a {type(q).__name__}; a cache holds query ids that are numbers, dates or strings")
         texts["qid"] = TextColumn.of(qid.tolist())
     for name, column in texts.items():
-        packed = column.packed()
+        packed = column.pack()
         sections |= {f"{name}.text": packed.buffer, f"{name}.offsets": np.append(packed.start, len(packed.buffer))}
     return sections if "qid" in texts else sections | {"qid": qid}
 
@@ -192,7 +195,7 @@ def _data_in(content: mmap.mmap | bytes, verify: bool | slice) -> RankingData:
         arrays[name] = section.array(content)
     plain: dict[str, Any] = {name: arrays.get(name) for name in ARRAYS}
     qid, docid, comment = _query_ids(arrays), _text(arrays, "docid"), _text(arrays, "comment")
-    plain["kept"] = {name.removeprefix(KEPT): values for name, values in arrays.items() if name.startswith(KEPT)}
+    plain["extra_columns"] = {name.removeprefix(KEPT): values for name, values in arrays.items() if name.startswith(KEPT)}
     pairs = Preferences(*(arrays[f"pairs.{name}"] for name in PAIRS)) if "pairs.weight" in arrays else None
     named: dict[str, Any] = {"feature_names": footer.feature_names, "levels": footer.levels, "preferences": pairs}
     data = RankingData(qid=qid, docid=docid, comment=comment, **named, **plain)

@@ -24,7 +24,7 @@ from exactrank._support.threads import Pool, thread_count
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.stream import Block, Stream
 from exactrank.data.formats.text_column import TextColumn, rows_of
-from exactrank.data.immutable import sealed
+from exactrank.data.immutable import seal
 from exactrank.data.precision import LOOKED_AT, best_offset, put, suspects
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.validation import boundaries, group_rows
@@ -56,8 +56,8 @@ class LetorFormat:
         again = text.fixed(parser, X.shape[1])
         return RankingData(
             offset=best_offset(again.doubles(query, order), indptr, again.names, X),
-            X=sealed(X),
-            y=sealed(rows_of(y, order)),
+            X=seal(X),
+            y=seal(rows_of(y, order)),
             indptr=indptr,
             qid=ids[numbers],
             feature_names=again.names,
@@ -104,12 +104,12 @@ class LetorFormat:
         for block in stream.blocks:
             if block.sample_weight is not None or block.query_weight is not None:
                 raise IncompatibleError("LETOR text has no place for weights; write .xr or .parquet, or drop the weights first")
-            if block.kept:
-                kept = ", ".join(map(repr, block.kept))
+            if block.extra_columns:
+                kept = ", ".join(map(repr, block.extra_columns))
                 raise IncompatibleError(f"LETOR text has no place for the kept column {kept}; write .xr or .parquet, or do not keep it")
             comment, docid = block.comment, block.docid
             if comment is None and docid is not None:
-                comment = TextColumn.of(b"docid = " + docid.encoded(i) if docid[i] else b"" for i in range(len(docid)))
+                comment = TextColumn.of(b"docid = " + docid.bytes_at(i) if docid[i] else b"" for i in range(len(docid)))
             starts = np.concatenate([[0], np.flatnonzero(block.qid[1:] != block.qid[:-1]) + 1])
             query = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(block.qid))))
             ids = block.qid[starts].tolist()
@@ -262,6 +262,6 @@ def _taken(parser: _core.LetorParser) -> _Taken:
     X, y, query, comments, comment, docid = parser.take()
     if comments is None or comment is None or docid is None:
         return X, y, query, None, None
-    text = sealed(comments)
-    ids = TextColumn(text, *map(sealed, docid))
-    return X, y, query, ids if np.any(ids.stop > ids.start) else None, TextColumn(text, *map(sealed, comment))
+    text = seal(comments)
+    ids = TextColumn(text, *map(seal, docid))
+    return X, y, query, ids if np.any(ids.stop > ids.start) else None, TextColumn(text, *map(seal, comment))

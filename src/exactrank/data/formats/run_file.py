@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from exactrank._support.arrays import PerDocument, Rows
 from exactrank._support.files import whole_file
-from exactrank.data.alignment import first_repeated
+from exactrank.data.alignment import first_duplicate
 from exactrank.data.formats.base import Columns
 from exactrank.data.formats.trec import BLANKS, RetrievalRun, with_ids
 from exactrank.data.ranking_data import RankingData
@@ -90,12 +90,12 @@ def run_lines(data: RankingData, scores: npt.ArrayLike, name: str = "exactrank",
     _check_column(name, "the run's name")
     data = with_ids(data)
     assert data.docid is not None
-    values, query = data.grouped(_checked(data, scores)), np.repeat(np.arange(data.n_queries), data.sizes)
+    values, query = data.group(_checked(data, scores)), np.repeat(np.arange(data.n_queries), data.sizes)
     ranked = np.lexsort((data.docid.places_from_last, -values, query))
     ranked = ranked[np.isfinite(values[ranked])]
     query = query[ranked]
     queries, documents = _queries(data), _documents(data, ranked)
-    twice = first_repeated(f"{queries[q]} {document}" for q, document in zip(query.tolist(), documents, strict=True))
+    twice = first_duplicate(f"{queries[q]} {document}" for q, document in zip(query.tolist(), documents, strict=True))
     if twice is not None:
         raise DataError(
             "query {!r} has document {!r} twice, which a run cannot hold; give its documents different ids".format(*twice.split(" "))
@@ -136,7 +136,7 @@ def _queries(data: RankingData) -> list[str]:
     queries = [str(query) for query in data.qid.tolist()]
     for query in queries:
         _check_column(query, "a query id")
-    twice = first_repeated(queries)
+    twice = first_duplicate(queries)
     if twice is not None:
         raise DataError(f"two queries would both be written {twice!r} in a run, which holds text; give them ids that differ as text")
     return queries
@@ -147,7 +147,7 @@ def _documents(data: RankingData, ranked: Rows) -> list[str]:
     assert data.docid is not None
     chosen = data.docid.take(ranked)
     documents = chosen.tolist()
-    if BLANKS[chosen.packed().buffer].any() or not all(documents):
+    if BLANKS[chosen.pack().buffer].any() or not all(documents):
         for i, document in zip(ranked.tolist(), documents, strict=True):
             _check_column(document, f"the document id of row {i if data.order is None else data.order[i]}")
     return documents

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from exactrank._support.arrays import Ids, Matrix, PerDocument
-from exactrank.data.extra_columns import Kept, kept_rows
+from exactrank.data.extra_columns import ExtraColumns, take_extra_columns
 from exactrank.data.formats.text_column import TextColumn, rows_of
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
@@ -32,7 +32,7 @@ class Block:
     comment: TextColumn | None = None
     sample_weight: PerDocument | None = None
     query_weight: PerDocument | None = None  #: one per row, equal within a query
-    kept: Kept = field(default_factory=dict)
+    extra_columns: ExtraColumns = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Stream:
 
 def stream_of(data: RankingData) -> Stream:
     """The rows of ``data`` in the caller's order, so that scores made for them go on fitting."""
-    pairs = data.preferences if data.order is None or data.preferences is None else data.preferences.moved(data.order)
+    pairs = data.preferences if data.order is None or data.preferences is None else data.preferences.renumber(data.order)
     return Stream(data.feature_names, _blocks_of(data), data.offset, data.levels, pairs)
 
 
@@ -72,5 +72,5 @@ def _blocks_of(data: RankingData) -> Iterator[Block]:
             comment=rows_of(data.comment, rows),
             sample_weight=rows_of(data.sample_weight, rows),
             query_weight=rows_of(data.query_weight, query),
-            kept=kept_rows(data.kept, rows),
+            extra_columns=take_extra_columns(data.extra_columns, rows),
         )

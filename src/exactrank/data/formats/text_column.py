@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from exactrank.data.immutable import immutable, sealed
+from exactrank.data.immutable import immutable, seal
 from exactrank.errors import DataError
 
 PACKED_AT_ONCE = 1 << 16  # strings; packing takes 16 bytes of scratch memory per byte of these
@@ -41,7 +41,7 @@ class TextColumn:
             raise DataError(f"string {bad[0]} of a text column lies at {where}, outside of its {len(self.buffer)} bytes of text")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({name: sealed(array) for name, array in state.items()})
+        self.__dict__.update({name: seal(array) for name, array in state.items()})
 
     @classmethod
     def of(cls, strings: Iterable[object]) -> "TextColumn":
@@ -67,25 +67,25 @@ class TextColumn:
         return cls(buffer, offsets[:-1], offsets[1:])
 
     @classmethod
-    def concatenated(cls, columns: list["TextColumn"]) -> "TextColumn":
+    def concatenate(cls, columns: list["TextColumn"]) -> "TextColumn":
         """
-        >>> TextColumn.concatenated([TextColumn.of("ab"), TextColumn.of("c")]).tolist()
+        >>> TextColumn.concatenate([TextColumn.of("ab"), TextColumn.of("c")]).tolist()
         ['a', 'b', 'c']
         """
-        packed = [c.packed() for c in columns]
+        packed = [c.pack() for c in columns]
         ends = np.cumsum(np.concatenate([c.stop - c.start for c in packed]))
-        return cls.between(sealed(np.concatenate([c.buffer for c in packed])), sealed(np.append(0, ends)))
+        return cls.between(seal(np.concatenate([c.buffer for c in packed])), seal(np.append(0, ends)))
 
-    def packed(self) -> "TextColumn":
+    def pack(self) -> "TextColumn":
         """The same strings one after the other, over a buffer that holds nothing else."""
-        offsets = sealed(np.append(0, np.cumsum(self.stop - self.start)))
+        offsets = seal(np.append(0, np.cumsum(self.stop - self.start)))
         text = np.empty(offsets[-1], np.uint8)
         for first in range(0, len(self), PACKED_AT_ONCE):
             near = slice(first, min(first + PACKED_AT_ONCE, len(self)))
             begin, end = offsets[near.start], offsets[near.stop]
             shift = np.repeat(self.start[near] - offsets[near], self.stop[near] - self.start[near])
             text[begin:end] = self.buffer[np.arange(begin, end) + shift]
-        return TextColumn.between(sealed(text), offsets)
+        return TextColumn.between(seal(text), offsets)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -94,26 +94,26 @@ class TextColumn:
         return f"TextColumn({len(self):,} strings)"
 
     def __getitem__(self, i: int) -> str:
-        return self.encoded(i).decode("utf-8", "surrogateescape")
+        return self.bytes_at(i).decode("utf-8", "surrogateescape")
 
     def __iter__(self) -> Iterator[str]:
         return (self[i] for i in range(len(self)))
 
-    def encoded(self, i: int) -> bytes:
+    def bytes_at(self, i: int) -> bytes:
         """The bytes of string ``i``."""
         return self.buffer[self.start[i] : self.stop[i]].tobytes()
 
     @cached_property
     def places_from_last(self) -> npt.NDArray[np.float64]:
         """A number for each string that is smaller the later it comes in the order of bytes: 0 for the first, -1 for the next."""
-        encoded = [self.encoded(i) for i in range(len(self))]
+        encoded = [self.bytes_at(i) for i in range(len(self))]
         places = np.empty(len(self))
         places[sorted(range(len(self)), key=encoded.__getitem__)] = -np.arange(len(self))
-        return sealed(places)
+        return seal(places)
 
     def take(self, which: npt.NDArray[np.int64] | slice) -> "TextColumn":
         """The strings at ``which``, over the same buffer."""
-        return TextColumn(self.buffer, sealed(self.start[which]), sealed(self.stop[which]))
+        return TextColumn(self.buffer, seal(self.start[which]), seal(self.stop[which]))
 
     def tolist(self) -> list[str]:
         """All strings."""

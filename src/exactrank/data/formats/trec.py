@@ -31,12 +31,12 @@ from exactrank._support.files import line_blocks
 from exactrank._support.numerals import number as number_in
 from exactrank._support.tables import Tabular, Values
 from exactrank._support.text import clip
+from exactrank.data.duplicates import check_documents, duplicate_places
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.stream import Stream, stream_of
 from exactrank.data.formats.text_column import TextColumn
-from exactrank.data.immutable import sealed
+from exactrank.data.immutable import seal
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.repeated import check_documents, repeated_places
 from exactrank.errors import DataError, IncompatibleError
 
 UNJUDGED = -1.0
@@ -173,7 +173,7 @@ def scores_of(data: RankingData, run: RetrievalRun) -> tuple[RankingData, PerDoc
                 " read the data from a source with document ids"
             )
     extended = _extended(data, [ids for _, ids in documents])
-    return extended, extended.ungrouped(_aligned(documents, run.by_query, -np.inf))
+    return extended, extended.ungroup(_aligned(documents, run.by_query, -np.inf))
 
 
 def with_ids(data: RankingData) -> RankingData:
@@ -265,7 +265,7 @@ def _check_distinct(path: str | os.PathLike[str], read: Judgments | RetrievalRun
     """Raise where a query has a document twice: ``by_query`` has it once, and so comes out smaller."""
     if sum(map(len, read.by_query.values())) == len(lines):
         return
-    if (places := repeated_places(zip(read.qid, read.docid, strict=True))) is not None:
+    if (places := duplicate_places(zip(read.qid, read.docid, strict=True))) is not None:
         first, again = places
         query, document = read.qid[again], read.docid[again]
         raise DataError(
@@ -344,12 +344,12 @@ def _extended(data: RankingData, documents: list[list[str]]) -> RankingData:
     source = placed(np.arange(old_rows), old_rows)
     return replace(
         data,
-        X=sealed(placed(data.X, np.nan)),
+        X=seal(placed(data.X, np.nan)),
         y=placed(data.y, UNJUDGED),
         indptr=indptr,
         docid=TextColumn.of(chain.from_iterable(documents)),
-        comment=None if data.comment is None else TextColumn.concatenated([data.comment, TextColumn.of([""])]).take(source),
+        comment=None if data.comment is None else TextColumn.concatenate([data.comment, TextColumn.of([""])]).take(source),
         sample_weight=None if data.sample_weight is None else placed(data.sample_weight, 1.0),
-        kept={name: placed(values, 0.0) for name, values in data.kept.items()},
+        extra_columns={name: placed(values, 0.0) for name, values in data.extra_columns.items()},
         order=order,
     )

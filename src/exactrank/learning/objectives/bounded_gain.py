@@ -48,14 +48,14 @@ def selecting(measure: DatasetMeasure) -> DatasetMeasure:
 
 def largest_of(measure: Measure, data: RankingData) -> float | None:
     """The largest grade that ``measure`` reads in the whole that ``data`` is a part of; None where ``data`` is all there is."""
-    if data.whole is None or not _is_exponential(measure):
+    if data.global_facts is None or not _is_exponential(measure):
         return None
-    if measure.column not in (None, data.whole.column):
+    if measure.column not in (None, data.global_facts.column):
         raise IncompatibleError(
             f"{measure} reads {measure.column!r}, of which a part of data in several files does not know the largest value in all of it;"
             " train on that measure, or give it gain='linear'"
         )
-    return data.whole.grades[1]
+    return data.global_facts.grades[1]
 
 
 def _is_exponential(measure: Measure) -> bool:

@@ -51,12 +51,12 @@ class Strengths(Tabular):
     @cached_property
     def error(self) -> PerDocument:
         """The standard error of each strength."""
-        return self.judged.ungrouped(self._contest.errors(self.judged.grouped(self.strength)))
+        return self.judged.ungroup(self._contest.errors(self.judged.group(self.strength)))
 
     @property
     def grades(self) -> PerDocument:
         """(2) of each row."""
-        return self.judged.ungrouped(self.judged.y)
+        return self.judged.ungroup(self.judged.y)
 
     def __repr__(self) -> str:
         return f"Strengths({self.judged.n_queries:,} queries, {len(self.strength):,} documents)"
@@ -89,7 +89,7 @@ def bradley_terry(data: RankingData, *, prior: float = 0.1, scale: float = 4.0) 
     contest = _Contest.of(data, data.preferences, prior)
     strength = contest.fitted()
     judged = replace(data, y=scale / (1 + exp(-strength)), preferences=None)
-    return Strengths(judged, data.ungrouped(strength), contest)
+    return Strengths(judged, data.ungroup(strength), contest)
 
 
 def grades_for(measure: Measure, data: RankingData) -> tuple[PerDocument, bool]:

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank._support.arrays import PerDocument
 from exactrank._support.threads import thread_count
-from exactrank.data.dataset import Part, Remembered, Score
+from exactrank.data.dataset import CachedScore, Part, Score
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.scratch_arrays import FeatureColumns
 from exactrank.learning.objectives.searched_measure import KEPT, Along, LineState, Point, SearchedMeasure, Slopes
@@ -243,7 +243,7 @@ class SearchPath:
         for direction, alpha in self.moves[len(before.moves) :]:
             scores = _added(scores, alpha, self.slopes(state, direction, threads))
         state.stand(self, scores, threads)
-        self._scores = scores if state.part.whole else None
+        self._scores = scores if state.part.is_complete else None
 
     def slopes(self, state: LineState, direction: Direction, threads: int) -> Slopes:
         """How fast each score changes along ``direction``."""
@@ -258,7 +258,7 @@ class SearchPath:
         features, kernel = self.features, part.kernel(DocumentFeatures)
         if features is None:
             return part.once("columns", lambda: kernel(part.data))
-        return part.lately("columns", features.key, KEPT, lambda: kernel(features(part.data)))
+        return part.recent("columns", features.key, KEPT, lambda: kernel(features(part.data)))
 
     def _passes(self, other: "SearchPath") -> bool:
         """Does ``other`` lie on it?"""
@@ -305,7 +305,7 @@ class LinearValue:
         if at_hand is not None:
             return at_hand
         weights = np.ascontiguousarray(theta / self.scale, np.float64)
-        score = Remembered(partial(linear_scores_of, weights, thread_count(self.measure.threads)))
+        score = CachedScore(partial(linear_scores_of, weights, thread_count(self.measure.threads)))
         self._last[:] = [(np.array(theta), score)]
         return score
 

@@ -27,7 +27,7 @@ from exactrank._support.arrays import PerDocument
 from exactrank._support.serialize import storable
 from exactrank._support.threads import thread_count
 from exactrank.data.blocks import wide_blocks
-from exactrank.data.dataset import Asked, Concatenated, Dataset, Part, Score
+from exactrank.data.dataset import Answerer, Concatenated, Dataset, Part, Score
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.learning.objectives.within_query import pair_counts
@@ -64,7 +64,7 @@ class PairExponential:
     """
 
     def __init__(self, data: Dataset, limit: int | None = None, threads: int | None = None) -> None:
-        count, self._parts = thread_count(threads), data.remembering()
+        count, self._parts = thread_count(threads), data.with_memo()
         pairs = self._parts.ask(Concatenated(pair_counts))
         total = float(np.sum(data.weights * pairs))
         if total == 0:
@@ -105,7 +105,7 @@ class PairExponential:
         return Edge(loss, float(np.ldexp(edge, self._exponent - 60)) / loss, feature, number, threshold)
 
 
-def _thresholds(parts: Asked, features: int, limit: int, threads: int) -> list[npt.NDArray[np.float64]]:
+def _thresholds(parts: Answerer, features: int, limit: int, threads: int) -> list[npt.NDArray[np.float64]]:
     """Those of each feature; of several parts each sends the values of some features and how often it has them."""
     thresholds: list[npt.NDArray[np.float64]] = []
     while len(thresholds) < features:
@@ -127,7 +127,7 @@ class _Thresholds:
     def ask(self, part: Part) -> tuple[list[npt.NDArray[np.float64]], list[Counts]]:
         """Return the thresholds of a part that is all there is; of one of several the values of some features."""
         X = part.data.X
-        if part.whole:
+        if part.is_complete:
             return _core.column_thresholds(X, self.limit, self.threads), []
         return [], [np.unique(X[:, j], return_counts=True) for j in range(self.first, min(self.first + FEATURES_AT_ONCE, X.shape[1]))]
 
@@ -143,8 +143,8 @@ class _Thresholds:
 class StepMemo:
     """The scores of documents of this process by the steps so far, for who asks again with a few steps more; they do not travel."""
 
-    def __init__(self, is_here: bool = True) -> None:
-        self.is_here = is_here
+    def __init__(self, is_local: bool = True) -> None:
+        self.is_local = is_local
         self._known: dict[int, tuple[RankingData, StepScores]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -166,7 +166,7 @@ class Stepped:
     memo: StepMemo
 
     def __call__(self, data: RankingData) -> PerDocument:
-        if self.memo.is_here:
+        if self.memo.is_local:
             return self.memo.of(data).at(self.theta)
         return Thresholds.from_steps(self.theta, data.n_features).score(data.X, self.threads)
 
@@ -186,7 +186,7 @@ class _PairSums:
     def ask(self, part: Part) -> tuple[list[float], npt.NDArray[np.int64]]:
         """Return the losses of the blocks of ``part``, and its forces."""
         data = part.data
-        known = self.memo.of(data) if part.whole else part.once(("scores", self.key), lambda: StepScores(data.X))
+        known = self.memo.of(data) if part.is_complete else part.once(("scores", self.key), lambda: StepScores(data.X))
         boosting = part.once(("boosting", self.key), lambda: self._bound(data))
         losses, sums = boosting.sums(known.at(self.theta), self.exponent, self.threads)
         return [float(losses[a:b].sum()) for a, b in pairwise(wide_blocks(data.indptr).tolist())], sums

@@ -59,7 +59,7 @@ class Posed:
         self._origin: Theta | float = 0.0  #: theta0
         self.threads = thread_count(threads)
         self.parts = data.n_queries  #: how many summands (1) has
-        self._asked = data.remembering()
+        self._asked = data.with_memo()
         self._sum = QuerySum(Recognized(self.objective), architecture, float(data.weights.mean()), self.threads)
         self._wide = _wide_of(data)
 
@@ -175,7 +175,7 @@ class QuerySum:
     def _numbered(self, part: Part) -> Objective:
         """The objective as it is on a part, which must not need others for an answer."""
         objective = self.objective.objective
-        if part.whole:
+        if part.is_complete:
             return objective
         if not isinstance(objective, SEPARABLE):
             known = ", ".join(kind.__name__ for kind in SEPARABLE)
@@ -199,9 +199,9 @@ class SlopeSum:
         native, threads, data = self.terms.architecture.native, self.terms.threads, part.data
         wide = part.once("wide blocks", lambda: _wide_of(data))
         numbers = np.arange(data.n_queries) if self.queries is None else self.queries - part.first
-        chosen = numbers if part.whole else numbers[(numbers >= 0) & (numbers < data.n_queries)]
+        chosen = numbers if part.is_complete else numbers[(numbers >= 0) & (numbers < data.n_queries)]
         given = *self.terms.on(part), chosen, wide[chosen]
-        if part.whole:
+        if part.is_complete:
             value, slope = native.slope(self.theta, *given, threads)
             return np.array([value]), slope
         return native.slopes_by_block(self.theta, *given, threads)
@@ -254,7 +254,7 @@ class PassOver:
 
     def ask(self, part: Part) -> Theta:
         """Return it, if ``part`` is all there is."""
-        if not part.whole:
+        if not part.is_complete:
             raise IncompatibleError(
                 "updates query by query (sgd) would go from file to file with every query; use solver='adam', whose batches all files"
                 " answer for together, or 'lbfgs'"

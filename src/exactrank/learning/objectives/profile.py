@@ -126,7 +126,7 @@ def query_weights(data: Dataset, weight: npt.ArrayLike | None) -> PerQuery:
 def ray_of(data: RankingData, scores: PerRow, direction: PerRow) -> tuple[PerDocument, PerDocument]:
     """Scores and direction in the order of the documents, once they are numbers."""
     given = (("scores", scores), ("direction", direction))
-    s, t = (data.grouped(checked_scores(data, _numbers(data, numbers), name)) for name, numbers in given)
+    s, t = (data.group(checked_scores(data, _numbers(data, numbers), name)) for name, numbers in given)
     for name, bad in (("scores", np.isnan(s) | (s == np.inf)), ("direction", ~np.isfinite(t))):
         if np.any(bad):
             raise DataError(f"{name} holds {(s if name == 'scores' else t)[bad][0]}; give numbers (a score of -inf: not retrieved)")
@@ -138,7 +138,7 @@ def _numbers(data: RankingData, given: PerRow) -> npt.ArrayLike:
     if hasattr(given, "predict"):
         return cast(Predicts, given).predict(data)
     if isinstance(given, str):
-        return data.ungrouped(data.column(given))
+        return data.ungroup(data.column(given))
     return given(data) if callable(given) and not isinstance(given, type) else cast(npt.ArrayLike, given)
 
 

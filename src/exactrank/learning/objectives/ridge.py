@@ -24,9 +24,9 @@ import numpy.typing as npt
 from exactrank._support.numerics import eigh, gram, matmul, solve
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.dataset import Dataset, EachBlock, Part
-from exactrank.data.folds import Dealt
+from exactrank.data.folds import FoldNumbers
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.scratch_arrays import room_for
+from exactrank.data.scratch_arrays import empty_array
 from exactrank.learning.objectives.within_query import centered
 
 Floats = npt.NDArray[np.float64]
@@ -43,7 +43,7 @@ def ridge_weights(data: Dataset, ridge: float = 1e-3) -> Floats:
     return matmul(solve(gram(B.T) + ridge * np.eye(len(B)), y), B) / unit
 
 
-def ridge_paths(data: Dataset, ridges: Floats, folds: Dealt | None = None) -> Iterator[Floats]:
+def ridge_paths(data: Dataset, ridges: Floats, folds: FoldNumbers | None = None) -> Iterator[Floats]:
     """The weights (3) at each of ``ridges``, one row each: of all queries or, in turn, of all but those of each of ``folds``."""
     if data.n_documents < data.n_features:
         yield from _paths_by_documents(data, ridges, folds)
@@ -56,7 +56,7 @@ def ridge_paths(data: Dataset, ridges: Floats, folds: Dealt | None = None) -> It
         yield _path(seen / unit / unit[:, None], known / unit, ridges) / unit
 
 
-def _paths_by_documents(data: Dataset, ridges: Floats, folds: Dealt | None) -> Iterator[Floats]:
+def _paths_by_documents(data: Dataset, ridges: Floats, folds: FoldNumbers | None) -> Iterator[Floats]:
     """The same by the second form of (2)."""
     B, y, unit = _rows(data)
     products = gram(B.T)
@@ -72,7 +72,7 @@ def _path(moments: Floats, target: Floats, ridges: Floats) -> Floats:
     return matmul(matmul(axes, target) / (np.maximum(size, 0.0) + ridges[:, None]), axes)
 
 
-def _moments(data: Dataset, folds: Dealt | None = None) -> list[tuple[Floats, Floats]]:
+def _moments(data: Dataset, folds: FoldNumbers | None = None) -> list[tuple[Floats, Floats]]:
     """X'WX and X'Wy: of all queries, or of those of each of ``folds``."""
     return data.ask(_Moments(data.n_features, folds))
 
@@ -82,12 +82,12 @@ class _Moments:
     """The moments of all queries, or of those of each of ``folds``: sums over wide blocks, in their order."""
 
     features: int
-    folds: Dealt | None
+    folds: FoldNumbers | None
 
     def ask(self, part: Part) -> Iterable[list[tuple[Floats, Floats]]]:
         """Return those of each wide block: one after the other, or at once if they have to travel."""
         blocks = _each_block(part, self.folds)
-        return blocks if part.whole else list(blocks)
+        return blocks if part.is_complete else list(blocks)
 
     def combine(self, answers: Sequence[Iterable[list[tuple[Floats, Floats]]]]) -> list[tuple[Floats, Floats]]:
         """Return the sums."""
@@ -100,11 +100,11 @@ class _Moments:
         return totals
 
 
-def _each_block(part: Part, folds: Dealt | None) -> Iterator[list[tuple[Floats, Floats]]]:
+def _each_block(part: Part, folds: FoldNumbers | None) -> Iterator[list[tuple[Floats, Floats]]]:
     data, start = part.data, 0
     dealt = np.zeros(0, np.int64) if folds is None else np.repeat(folds.of(part.first, data.n_queries), data.sizes)
     for X, y in _blocks(data):
-        kept = room_for(X.shape if folds else (0, 0), np.float64, data.X)
+        kept = empty_array(X.shape if folds else (0, 0), np.float64, data.X)
         rows = [None] if folds is None else [np.flatnonzero(dealt[start : start + len(y)] == fold) for fold in range(folds.folds)]
         yield [_products(X, y) if some is None else _products(np.take(X, some, 0, kept[: len(some)], "clip"), y[some]) for some in rows]
         start += len(y)
@@ -133,7 +133,7 @@ def _unit(squares: Floats) -> Floats:
 def _blocks(data: RankingData) -> Iterator[tuple[Floats, Floats]]:
     """Features and grades of some queries after the other, centered and times the root of the weight; all in the same room."""
     blocks = wide_blocks(data.indptr)
-    kept = room_for((int(np.diff(data.indptr[blocks]).max()), data.n_features), np.float64, data.X)
+    kept = empty_array((int(np.diff(data.indptr[blocks]).max()), data.n_features), np.float64, data.X)
     for first, last in pairwise(blocks.tolist()):
         start, y = data.indptr[first], np.empty(data.indptr[last] - data.indptr[first])
         for a in range(first, last, QUERIES_AT_ONCE):

@@ -94,10 +94,10 @@ def slopes(data: RankingData, scores: npt.ArrayLike, objective: Objective, threa
     check_data(data)
     if not hasattr(objective, "on"):
         raise wrong_kind("objective", objective, "a lambda function or a loss, e.g. Lambdas(measure=er.measures.NDCG(k=10))")
-    s = data.grouped(checked_scores(data, scores))
+    s = data.group(checked_scores(data, scores))
     weight = data.weights
     values, slope, curvature = _core.answers(objective.on(data), s, data.indptr, weight, True, True, thread_count(threads))
-    return Slopes(values, data.ungrouped(slope), data.ungrouped(curvature))
+    return Slopes(values, data.ungroup(slope), data.ungroup(curvature))
 
 
 @runtime_checkable

@@ -149,20 +149,20 @@ class Search:
     def share(self, part: Part) -> ShareState:
         """Return the state of one of several parts, where the search stands."""
         key = self.name, self.adjust, self.weigh, self.every, self.scale, self._course.key
-        state = part.lately("search", key, KEPT, lambda: ShareState(part, bound := self.bound(part), self.native(bound)))
+        state = part.recent("search", key, KEPT, lambda: ShareState(part, bound := self.bound(part), self.native(bound)))
         self._course.go(state, self.threads)
         return state
 
     def alone(self, part: Part) -> WholeState:
         """Return the state of a part that is all there is, where the search stands."""
         key = self.name, self.adjust, self.weigh, self._course.key
-        state = part.lately("search", key, KEPT, lambda: WholeState(part, self.bound(part)))
+        state = part.recent("search", key, KEPT, lambda: WholeState(part, self.bound(part)))
         self._course.go(state, self.threads)
         return state
 
     def state(self, part: Part) -> LineState:
         """Return the state of any part."""
-        return self.alone(part) if part.whole else self.share(part)
+        return self.alone(part) if part.is_complete else self.share(part)
 
     def slopes(self, state: LineState, direction: object) -> Slopes:
         """How fast each score changes along ``direction``."""
@@ -182,7 +182,7 @@ class CountedQueries:
 
     def ask(self, part: Part) -> Facts | None:
         """Answer for ``part``."""
-        if part.whole:
+        if part.is_complete:
             return None
         native = self.search.native(self.search.bound(part))
         return native.counted(), native.peak()
@@ -202,7 +202,7 @@ class ValueThere:
     def ask(self, part: Part) -> tuple[float, list[Outline]]:
         """Answer for ``part``."""
         search = self.search
-        if part.whole:
+        if part.is_complete:
             return search.alone(part).value, []
         state = search.share(part)
         outlines = state.outlines(self.lines, lambda direction: search.slopes(state, direction), search.threads)
@@ -263,7 +263,7 @@ class WholeFunction:
     def ask(self, part: Part) -> StepFunction | Jumps:
         """Answer for ``part``."""
         search, (direction, low, high) = self.search, self.line
-        if part.whole:
+        if part.is_complete:
             alone = search.alone(part)
             return alone.search.profile(search.slopes(alone, direction), low, high)
         state = search.share(part)
@@ -322,7 +322,7 @@ class SearchedMeasure:
     """A measure over a dataset, which is asked about along lines."""
 
     def __init__(self, measure: DatasetMeasure) -> None:
-        self.measure, self.data, self._parts = measure, measure.data, measure.parts.remembering()
+        self.measure, self.data, self._parts = measure, measure.data, measure.parts.with_memo()
         self._search = Search(measure.measure, repr(measure.measure), measure.adjust, measure.weigh, thread_count(measure.threads))
         self._facts: dict[bool, list[Facts]] = {}
         self._scales: dict[bool, Scale | None] = {}

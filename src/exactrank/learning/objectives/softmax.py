@@ -38,7 +38,7 @@ class SoftmaxLikelihood:
     """(1) on the data of a measure, by its weights; sums are taken by wide blocks of queries."""
 
     def __init__(self, measure: DatasetMeasure, ridge: float) -> None:
-        self._parts, self._ridge = measure.data.remembering(), ridge
+        self._parts, self._ridge = measure.data.with_memo(), ridge
         self._blocks = _Softmax(measure.measure, measure.weigh, thread_count(measure.threads))
         small, differs = zip(*self._parts.ask(EachPart(self._blocks.usefulness)), strict=True)
         self._blocks = replace(self._blocks, by_grade=not (all(small) and any(differs)))

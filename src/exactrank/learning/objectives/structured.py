@@ -109,7 +109,7 @@ class Structured:
 
         As a function of other scores it is convex and nowhere less than (2): a step of the concave-convex procedure.
         """
-        s = data.grouped(checked_scores(data, scores))
+        s = data.group(checked_scores(data, scores))
         if not np.all(np.isfinite(s)):
             raise DataError(f"scores hold {s[~np.isfinite(s)][0]}; give finite numbers")
         return Towards(self, self.separation(data).coefficients(s, data.indptr, None))
@@ -178,7 +178,7 @@ class TowardsRanking:
     def on(self, data: RankingData) -> _core.StructuredLoss:
         """Itself on ``data``."""
         scores = self.architecture.scores(self.theta, data.X)
-        return self.structured.towards(data, data.ungrouped(scores)).on(data)
+        return self.structured.towards(data, data.ungroup(scores)).on(data)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -204,12 +204,12 @@ def separate(data: RankingData, scores: npt.ArrayLike, structured: Structured, t
     """
     check_data(data)
     check_kind("structured", structured, Structured, "a Structured, e.g. Structured(er.measures.NDCG(k=10))")
-    s = data.grouped(checked_scores(data, scores))
+    s = data.group(checked_scores(data, scores))
     delta, difference, losses = structured.on(data).separate(s, data.indptr, thread_count(threads))
     if np.isnan(losses).any():
         at = int(np.flatnonzero(np.isnan(losses))[0])
         raise DataError(f"query {data.qid[at]}: scores must be finite, and not so far apart that sums with them overflow")
-    return Separated(delta, data.ungrouped(difference), losses)
+    return Separated(delta, data.ungroup(difference), losses)
 
 
 def _checked_table(given: tuple[float, ...]) -> tuple[float, ...]:

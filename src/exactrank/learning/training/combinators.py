@@ -19,8 +19,8 @@ import numpy as np
 
 from exactrank._support.arrays import PerQuery
 from exactrank._support.threads import Pool
-from exactrank.data.dataset import Dataset, Remembered
-from exactrank.data.folds import Dealt, drawn_counts
+from exactrank.data.dataset import CachedScore, Dataset
+from exactrank.data.folds import FoldNumbers, bootstrap_counts
 from exactrank.learning.training.judge import Judge
 from exactrank.learning.training.progress import It, Progress, Trained, Verdict
 from exactrank.learning.training.run import Recorder, same
@@ -111,7 +111,7 @@ def by_folds(
     expected steps are those of all folds and of one more run, since the choice is still to be trained on all queries.
     """
     (asked, _, selects), data, weight = judge.measures, judge.task.data, judge.task.data.weights
-    dealt = Dealt(data.n_queries, min(folds, data.n_queries), seed)
+    dealt = FoldNumbers(data.n_queries, min(folds, data.n_queries), seed)
     fold = dealt.of(0, data.n_queries)
     held_out = np.full((candidates, data.n_queries), np.nan)
     parts, made, best = int(fold.max()) + 1, 0, None
@@ -122,7 +122,7 @@ def by_folds(
             own: Recorder[It] = Recorder(recorder.journal, None, f"{recorder.place}/{part}/{number}")  # kept, but told to nobody
             new = own.place not in own.journal.entries
             trained = run(own)
-            score, made = Remembered(judge.score(trained.iterate)), made + trained.steps
+            score, made = CachedScore(judge.score(trained.iterate)), made + trained.steps
             found = selects.values(score)
             held_out[number, fold == part] = found[fold == part]
             goodness = float(means_over_queries(found[None], weight)[0])
@@ -138,7 +138,7 @@ def by_folds(
 class _Without:
     """The weights of some queries, 0 of those that are in the fold ``part``."""
 
-    dealt: Dealt
+    dealt: FoldNumbers
     part: int
 
     def __call__(self, first: int, weights: PerQuery) -> PerQuery:
@@ -186,5 +186,5 @@ def _trained(
 
 def bootstrap(data: Dataset, rng: np.random.Generator) -> tuple[PerQuery, PerQuery]:
     """The weights of a bootstrap sample of the queries, and of those that it left out."""
-    drawn = drawn_counts(data.n_queries, rng)
+    drawn = bootstrap_counts(data.n_queries, rng)
     return data.weights * drawn, data.weights * (drawn == 0)

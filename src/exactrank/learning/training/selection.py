@@ -28,7 +28,7 @@ from exactrank._support.arrays import PerQuery
 from exactrank._support.numerics import dot, matmul
 from exactrank._support.serialize import storable
 from exactrank._support.tables import Tabular, Values, by_column
-from exactrank.data.folds import drawn_counts
+from exactrank.data.folds import bootstrap_counts
 from exactrank.learning.training.progress import Alternative, Verdict
 from exactrank.measures.bound import means_over_queries
 
@@ -132,7 +132,7 @@ def average(verdicts: Sequence[Verdict]) -> Choice[int]:
     weights = np.ones(values.shape[1]) if weights is None else weights / (weights.max() or 1.0)
     rng, position = np.random.default_rng(0), 0.0
     for _ in range(SAMPLES):
-        sums = matmul(values, weights * drawn_counts(len(weights), rng))
+        sums = matmul(values, weights * bootstrap_counts(len(weights), rng))
         position += float(np.flatnonzero(sums >= sums.max() - ROUNDING * abs(sums.max())).mean())
     number, best = round(position / SAMPLES), int(np.argmax([verdict.goodness for verdict in verdicts]))
     return Choice(number, verdicts[number], number, verdicts[best], best)

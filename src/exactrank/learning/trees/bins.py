@@ -13,7 +13,7 @@ from xxhash import xxh3_128_hexdigest
 
 from exactrank import _core
 from exactrank._support.arrays import Matrix
-from exactrank.data.dataset import Asked, EachPart, Part
+from exactrank.data.dataset import Answerer, EachPart, Part
 
 #: Documents in the sample, about; as many as this per bin if there are many bins.
 SAMPLE, SAMPLE_PER_BIN = 1 << 16, 4
@@ -58,7 +58,7 @@ class Layout:
         return self if np.array_equal(kinds, self.kinds) else replace(self, kinds=kinds)
 
     @classmethod
-    def of(cls, data: Asked, documents: int, bins: int, categorical: Sequence[int], threads: int) -> "Layout":
+    def of(cls, data: Answerer, documents: int, bins: int, categorical: Sequence[int], threads: int) -> "Layout":
         """Return the layout of at most ``bins`` bins per feature, beside one for missing values."""
         size = max(SAMPLE, SAMPLE_PER_BIN * bins)
         limit = _ALL if documents <= size else int(2.0**64 * (size / documents))
@@ -83,7 +83,7 @@ class Sampling:
     def __call__(self, part: Part) -> tuple[npt.NDArray[np.bool_], Matrix]:
         X = part.data.X
         _, _, missing, _ = _core.summarize_columns(X, self.threads)
-        if self.limit == _ALL and part.whole:
+        if self.limit == _ALL and part.is_complete:
             return missing > 0, X
         return missing > 0, np.ascontiguousarray(X[_core.sampled_rows(X, self.limit, self.threads)])
 

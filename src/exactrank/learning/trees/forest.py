@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank._support.serialize import storable
-from exactrank.data.dataset import Asked, Dataset
+from exactrank.data.dataset import Answerer, Dataset
 from exactrank.data.ranking_data import RankingData
 from exactrank.learning.training.judge import verdict_of
 from exactrank.learning.training.progress import Verdict
@@ -107,7 +107,7 @@ class Forest:
 
     barren = "no split is possible: the features are constant, or leaves would be too small; lower min_documents or min_curvature"
 
-    def __init__(self, plan: Plan, settings: GrowthSettings, data: Asked, valid: Dataset | None, weigh: Weigher, max_trees: int) -> None:
+    def __init__(self, plan: Plan, settings: GrowthSettings, data: Answerer, valid: Dataset | None, weigh: Weigher, max_trees: int) -> None:
         self.plan, self.data = plan, data
         self._settings, self._weigh, self._max_trees = settings, weigh, max_trees
         self._valid_data = valid
@@ -200,7 +200,7 @@ class Forest:
         """Grow a tree from its root; return it, the sums of its leaves, and all rounds that it took."""
         _, key = self.plan.draws.features(state.number, self.plan.layout)
         growth = self._settings.begin(self.plan.layout, self._pool, state.allowed, self.plan.documents, state.units, key)
-        if self.data.whole_part() is not None:
+        if self.data.single_part() is not None:
             part = self.part
             part.grow(growth, state)
             tree = growth.tree()
@@ -237,7 +237,7 @@ class Forest:
 
     def _expected_after(self, state: TreeState) -> TreeState | None:
         """Return how the tree after that of ``state`` begins if the units stay the same; None where that need not be asked."""
-        if self.data.whole_part() is not None or self.count + 1 >= self._max_trees:
+        if self.data.single_part() is not None or self.count + 1 >= self._max_trees:
             return None
         return replace(self._root(self.count + 1, state.units, state.flat), rounds=(ROOT,))
 
@@ -265,7 +265,7 @@ class Forest:
     @property
     def part(self) -> ForestPart:
         """The only part, in this process."""
-        whole = self.data.whole_part()
+        whole = self.data.single_part()
         assert whole is not None
         part = self._question("values").forest_of(whole)
         assert part is not None
@@ -279,7 +279,7 @@ class Forest:
 
     @cached_property
     def _valid(self) -> Validation | None:
-        return None if self._valid_data is None else Validation(self._valid_data.as_one(), self.plan, self.table(self.count))
+        return None if self._valid_data is None else Validation(self._valid_data.gather(), self.plan, self.table(self.count))
 
 
 def _total(answers: Sequence[Answer]) -> Answer:

@@ -111,13 +111,13 @@ class ForestPart:
         self.plan, self.first, self.data = plan, part.first, part.data
         self.count = 0 if trees is None else trees.n_trees
         self._objective = plan.objective
-        if isinstance(plan.objective, Numbered) and not part.whole:
+        if isinstance(plan.objective, Numbered) and not part.is_complete:
             self._objective = plan.objective.for_part(part.first, part.first_document)
         self._measures = plan.measures_on(part.data)
         self._forces_of: int | None = None
         self._root: TreeState | None = None
         self._rounds_done, self._is_settled = -1, False
-        self._is_whole = part.whole
+        self._is_whole = part.is_complete
         self.sums = np.zeros(0, np.int64)  #: of the slopes in each leaf, and of the curvatures, if this part is all there is
         self._forget_forces()
         self._place(part, trees)
@@ -125,7 +125,7 @@ class ForestPart:
     def _place(self, part: Part, trees: TreeTable | None) -> None:
         """Put the documents where the forest grows, with their scores by the trees so far."""
         data, plan = part.data, self.plan
-        binned = part.lately("bins", plan.layout.key, 1, lambda: _core.BinnedRows(plan.layout.native, data.X, plan.threads))
+        binned = part.recent("bins", plan.layout.key, 1, lambda: _core.BinnedRows(plan.layout.native, data.X, plan.threads))
         self._scores: PerDocument = np.zeros(data.n_documents) if trees is None else trees.native.scores(data.X, plan.threads)
         self._rows = _core.NodeRows(binned)
         self._leaf = leaf_numbers(data.n_documents, 2)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank._support.arrays import PerQuery
 from exactrank.data.blocks import wide_blocks
-from exactrank.data.immutable import sealed
+from exactrank.data.immutable import seal
 from exactrank.data.ranking_data import RankingData
 from exactrank.learning.objectives.bounded_gain import bounded_gain, selecting
 from exactrank.learning.objectives.line_search import LineSearch
@@ -31,7 +31,7 @@ Steps = Callable[[Forest, PerLeaf, bool, float, float], float]
 
 def exact_steps(task: Task) -> Steps:
     """Return the line search of the measure by which ``task`` selects, on its data."""
-    return LocalSteps(task) if task.data.is_here else DistantSteps(task)
+    return LocalSteps(task) if task.data.is_local else DistantSteps(task)
 
 
 class LocalSteps:
@@ -60,7 +60,7 @@ class LocalSteps:
 
     @cached_property
     def _bound(self) -> BoundMeasure:
-        return bounded_gain(worst_tie_order(self._task.measure).on(self._task.data.as_one(), threads=self._task.threads))
+        return bounded_gain(worst_tie_order(self._task.measure).on(self._task.data.gather(), threads=self._task.threads))
 
     @cached_property
     def _peak(self) -> float:
@@ -126,9 +126,9 @@ def _search_weights(forest: Forest, unseen: bool) -> PerQuery:
 
 def _on_some(bound: BoundMeasure, queries: Selection, documents: Selection) -> BoundMeasure:
     """Return the measure on some ``queries`` and their ``documents``, without features."""
-    grades, ends = sealed(bound.grades[documents]), np.concatenate([[0], np.cumsum(bound.data.sizes[queries])])
+    grades, ends = seal(bound.grades[documents]), np.concatenate([[0], np.cumsum(bound.data.sizes[queries])])
     tie_key = grades if bound.tie_key is bound.grades else None if bound.tie_key is None else bound.tie_key[documents]
-    data = RankingData(sealed(np.empty((len(grades), 0), np.float32)), grades, sealed(ends), np.arange(len(ends) - 1), ())
+    data = RankingData(seal(np.empty((len(grades), 0), np.float32)), grades, seal(ends), np.arange(len(ends) - 1), ())
     return replace(bound, data=data, weights=bound.weights[queries], grades=grades, tie_key=tie_key)
 
 

@@ -22,7 +22,7 @@ from sklearn.base import clone
 
 from exactrank._support.arrays import PerDocument
 from exactrank._support.numerics import matmul
-from exactrank.data.alignment import aligned, listed
+from exactrank.data.alignment import align_features, name_list
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 
@@ -130,7 +130,7 @@ def check_no_pairs(name: str, data: RankingData) -> None:
 
 def refuse_categories(name: str, data: RankingData) -> NoReturn:
     """Raise: the method called ``name`` would take codes for amounts."""
-    features = listed(list(map(repr, data.levels)))
+    features = name_list(list(map(repr, data.levels)))
     raise DataError(f"{name} takes numbers alone here, and {features} hold categories; encode them as numbers, or leave this method out")
 
 
@@ -165,7 +165,7 @@ def _fit_arguments(estimator: Any, train: RankingData, valid: RankingData | None
     arguments |= _weights(name, taken, train, by_query=library_of(estimator) == "xgboost" and queries is not None)
     params = params_of(estimator)
     if valid is not None and "eval_set" in taken and any(params.get(setting) for setting in STOPPING):
-        held_out = aligned(valid, train.feature_names, "the training data", train.levels)
+        held_out = align_features(valid, train.feature_names, "the training data", train.levels)
         arguments |= _validation(held_out, taken, queries, library_of(estimator))
     return arguments
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arrays import PerDocument
-from exactrank.data.alignment import first_repeated
+from exactrank.data.alignment import first_duplicate
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 
@@ -128,7 +128,7 @@ class Reader:
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The values by name; a repeated name is an error."""
-    twice = first_repeated([name for name, _ in pairs])
+    twice = first_duplicate([name for name, _ in pairs])
     if twice is not None:
         raise ValueError(f"{reprlib.repr(twice)} appears twice")
     return dict(pairs)

@@ -14,7 +14,7 @@ import numpy as np
 
 from exactrank._support.arrays import PerDocument
 from exactrank._support.numerics import matmul
-from exactrank.data.alignment import aligned
+from exactrank.data.alignment import align_features
 from exactrank.data.ranking_data import RankingData
 from exactrank.measures.base import Measure
 from exactrank.measures.goal import parse_goal
@@ -44,7 +44,7 @@ def checked(export: Export, data: RankingData, measure: str | Measure | None, th
     """Compare the scores of ``data`` by ``export``, in the arithmetic of its engine, with those of the model."""
     parsed = parse_measure(measure) if measure else parse_goal(export.model.measure or "nDCG@10").measure
     scorer = export.model.scorer
-    rows = aligned(data, scorer.feature_names, levels=scorer.levels) if scorer.feature_names else data
+    rows = align_features(data, scorer.feature_names, levels=scorer.levels) if scorer.feature_names else data
     whole = rows.X.astype(np.float64) + (0.0 if rows.offset is None else rows.offset)
     terms = export.target.terms(export.model)
     ours, theirs = scorer.score(rows.X, threads, rows.offset), export.target.scores(export.content, whole, terms.features)

@@ -13,7 +13,7 @@ import numpy as np
 
 from exactrank._support.arrays import PerDocument
 from exactrank._support.settings import setting
-from exactrank.data.alignment import listed
+from exactrank.data.alignment import name_list
 from exactrank.errors import IncompatibleError
 from exactrank.models.targets.nested import Split, depths, nested, read_tree
 from exactrank.models.targets.plain import Plain, Tree
@@ -47,8 +47,9 @@ class ElasticsearchLTR(Target):
             has, fits = ("trees", "xgboost") if trees else ("weights of features", "linear")
             raise IncompatibleError(f"format={form!r} cannot express {has}; give format={fits!r}, or leave it out")
         if form == "ranklib" and terms.missing == "keep":
+            features = name_list(terms.missing_unlike_zero())
             raise IncompatibleError(
-                f"format='ranklib' treats missing values as 0, but the model does not treat those of {listed(terms.missing_unlike_zero())}"
+                f"format='ranklib' treats missing values as 0, but the model does not treat those of {features}"
                 " so; give format='xgboost', or train with missing='zero'"
             )
 
@@ -73,7 +74,7 @@ class ElasticsearchLTR(Target):
             definition = ranklib_text(terms)
             remarks.append("features are numbered as in the model, so the feature set must list them in the same order")
         if terms.missing == "keep":
-            names = listed(terms.missing_unlike_zero())
+            names = name_list(terms.missing_unlike_zero())
             remarks.append(
                 f"from {self.since} on, absent features go where the model sends missing values; earlier versions differ for {names}"
             )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from exactrank._support.arrays import PerDocument
-from exactrank.data.alignment import listed
+from exactrank.data.alignment import name_list
 from exactrank.data.frame import library
 from exactrank.models.lightgbm_text import writable, write_lightgbm
 from exactrank.models.model import Model
@@ -35,7 +35,7 @@ class LightGBMText(Target):
         text = write_lightgbm(scorer.table, scorer.feature_names, scorer.levels)
         remarks = _remarks(scorer.feature_names)
         if scorer.levels:
-            named = listed(list(map(repr, scorer.levels)))
+            named = name_list(list(map(repr, scorer.levels)))
             remarks.append(f"LightGBM reads {named} from pandas columns of dtype category; in other rows give codes, from 0 on")
         if scorer.fill is not None and others:
             remarks.append(f"the model fills missing values by missing={scorer.missing!r}; fill them before scoring")

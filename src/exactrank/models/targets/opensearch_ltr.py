@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from exactrank._support.settings import setting
-from exactrank.data.alignment import listed
+from exactrank.data.alignment import name_list
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.models.targets.elasticsearch_ltr import ElasticsearchLTR, Node
 from exactrank.models.targets.plain import Plain
@@ -27,7 +27,7 @@ class OpenSearchLTR(ElasticsearchLTR):
         if self.missing_as_zero and self.form(terms) != "xgboost":
             raise SettingError(f"missing_as_zero has no effect with format={self.form(terms)!r}, which always does so; leave it out")
         if self.missing_as_zero and terms.missing == "keep":
-            names = listed(terms.missing_unlike_zero())
+            names = name_list(terms.missing_unlike_zero())
             raise IncompatibleError(
                 f"missing_as_zero treats missing values as 0, but the model does not treat those of {names} so; leave it out, or train"
                 " with missing='zero'"

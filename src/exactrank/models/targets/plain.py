@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.numerics import matmul
-from exactrank.data.alignment import listed
+from exactrank.data.alignment import name_list
 from exactrank.errors import IncompatibleError
 from exactrank.models.base import Scorer, sum_rounded_down
 from exactrank.models.deep import EPSILON, Deep, Net
@@ -280,7 +280,7 @@ def _trees(scorer: TreeEnsemble) -> Terms:
     if np.any(table.decision & (CATEGORICAL | MISSING_IS_ZERO)):
         which = "a categorical split" if np.any(table.decision & CATEGORICAL) else "zeros that count as missing"
         named = sorted({scorer.feature_names[j] for j in table.feature[(table.decision & CATEGORICAL) > 0]} if scorer.feature_names else ())
-        without = f" {listed(list(map(repr, named)))}" if named else ""
+        without = f" {name_list(list(map(repr, named)))}" if named else ""
         columns = ", or with a column of 0 and 1 for each level" if scorer.levels else ""
         raise IncompatibleError(
             f"the trees have {which}, which only --to lightgbm can write; export to that, or train without{without}{columns}"

@@ -19,7 +19,7 @@ import numpy as np
 from exactrank._support.arrays import PerDocument
 from exactrank._support.numerics import tanh
 from exactrank._support.settings import setting
-from exactrank.data.alignment import listed
+from exactrank.data.alignment import name_list
 from exactrank.models.targets.nested import Split, depths, nested, read_tree
 from exactrank.models.targets.plain import ZERO, Floats, Plain, Tree
 from exactrank.models.targets.single import Singles, as_singles, decimals, numbers, rounded_down, singles, tree_sum, weighted_sum
@@ -46,7 +46,7 @@ class Solr(Target):
             remarks += _off(np.concatenate([tree.threshold for tree in terms.trees]))
             if terms.missing == "keep":
                 remarks.append(
-                    f"missing values of {listed(terms.missing_unlike_zero())} need Solr 9.2, and features that yield null, such as a"
+                    f"missing values of {name_list(terms.missing_unlike_zero())} need Solr 9.2, and features that yield null, such as a"
                     " FieldValueFeature with defaultValue NaN"
                 )
         elif terms.units is None and not terms.constant:

@@ -16,7 +16,7 @@ import numpy as np
 
 from exactrank._support.arrays import PerDocument
 from exactrank._support.settings import setting
-from exactrank.data.alignment import first_repeated
+from exactrank.data.alignment import first_duplicate
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.models.targets.expression import added, smooth_parts
 from exactrank.models.targets.nested import nested
@@ -45,7 +45,7 @@ class Sql(Target):
             value = getattr(self, name)
             if not _NAME.fullmatch(value) or (name == "table" and "" in value.split(".")):
                 raise SettingError(f"sql: {name}={value!r} is not a valid name in a database; give another one")
-        twice = first_repeated([column.casefold() for column in (self.id, *terms.features)])
+        twice = first_duplicate([column.casefold() for column in (self.id, *terms.features)])
         if twice is not None:
             raise IncompatibleError(f"sql: two columns are called {twice!r}, since case does not count; rename the feature")
         terms_of_sum = len(terms.trees) + sum(map(len, smooth_parts(terms, terms.features).values()))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from exactrank._support.arrays import PerDocument
 from exactrank._support.files import whole_file
 from exactrank._support.settings import Configured, setting
-from exactrank.data.alignment import listed
+from exactrank.data.alignment import name_list
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError
 from exactrank.measures.base import Measure
@@ -114,7 +114,7 @@ class Target(Configured, ABC):
         if terms.missing not in self.missing:
             ways = " or ".join(f"missing={way!r}" for way in self.missing)
             names = terms.missing_unlike_zero()
-            of_features = f" of {listed(names)}" if names else ""
+            of_features = f" of {name_list(names)}" if names else ""
             raise IncompatibleError(
                 f"{self.name} cannot treat missing values{of_features} as the model does (missing={terms.model.scorer.missing!r});"
                 f" train with {ways}"

@@ -82,7 +82,7 @@ def test_what_else_is_masked_is_refused(name):
     given[name] = masked(given[name], at=1)
     kept = {"price": given.pop("price")}
     with pytest.raises(er.errors.DataError, match=rf"{name}\[1\] is masked; drop the row, or give it a value"):
-        er.RankingData.from_arrays([[1.0], [2.0]], **given, kept=kept)
+        er.RankingData.from_arrays([[1.0], [2.0]], **given, extra_columns=kept)
 
 
 def test_masked_scores_are_refused(tmp_path):
