@@ -148,15 +148,15 @@ DIALECT_PHRASES = (re.compile(r"(?<![Tt]here )\bis no \w+ of\b"), re.compile(r"\
 #: How many cases are left in the packages that are still to be rewritten. A number may only fall; a package that is not named has none.
 REMAINING: dict[str, int] = {
     "_support": 70,
-    "cli": 184,
+    "cli": 183,
     "clicks": 2,
     "compare": 151,
-    "data": 262,
+    "data": 259,
     "fusion": 162,
     "learning": 268,
     "measures": 48,
     "models": 166,
-    "rankers": 187,
+    "rankers": 186,
     "reproduce": 178,
 }
 

@@ -14,14 +14,12 @@ from exactrank._support.arguments import checked_list
 from exactrank._support.arrays import PerQuery, Rows
 from exactrank._support.files import checked_path, nothing_at
 from exactrank.data.alignment import align_features
-from exactrank.data.extra_columns import concatenate_extra_columns
 from exactrank.data.files import existing, read_with
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.letor import LetorFormat
-from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.levels import levels_in
-from exactrank.data.preferences import joined_preferences
 from exactrank.data.ranking_data import RankingData, check_data
+from exactrank.data.shards import concatenate
 from exactrank.errors import DataError
 
 
@@ -94,7 +92,7 @@ def rotate_parts(paths: Sequence[str | os.PathLike[str]], options: ReadOptions) 
             if home.setdefault(qid, number) != number:
                 raise DataError(f"query {qid} is in {paths[home[qid]]} and in {paths[number]}; a query must be in one part alone")
     turns = [[*parts[k:], *parts[:k]] for k in range(len(parts))]
-    return [Fold(f"Fold{k}", _joined(train), valid, test) for k, (*train, valid, test) in enumerate(turns, 1)]
+    return [Fold(f"Fold{k}", _join(train), valid, test) for k, (*train, valid, test) in enumerate(turns, 1)]
 
 
 def _of_one_width(files: Sequence[Path], options: ReadOptions, read: Callable[[Path, ReadOptions], RankingData]) -> list[RankingData]:
@@ -106,28 +104,11 @@ def _of_one_width(files: Sequence[Path], options: ReadOptions, read: Callable[[P
     return [read(file, replace(options, n_features=len(names), first_feature=int(names[0]))) for file in files]
 
 
-def _joined(parts: Sequence[RankingData]) -> RankingData:
-    """The queries of all parts, which have the same features."""
+def _join(parts: Sequence[RankingData]) -> RankingData:
+    """Return the queries of all ``parts``, with the features of the first."""
     first = parts[0]
     levels = {name: levels_in((level for part in parts for level in part.levels.get(name, ())), name) for name in first.levels}
-    own = [align_features(part, first.feature_names, "the first part", levels).relative_to(first.offset) for part in parts]
-    documents = [column for part in own if (column := part.docid) is not None]
-    weighed = any(part.sample_weight is not None for part in own)
-    sample = [np.ones(part.n_documents) if part.sample_weight is None else part.sample_weight for part in own]
-    return RankingData(
-        X=np.concatenate([part.X for part in own]),
-        y=np.concatenate([part.y for part in own]),
-        indptr=np.concatenate([[0], np.cumsum(np.concatenate([part.sizes for part in own]))]),
-        qid=np.concatenate([part.qid for part in own]),
-        feature_names=first.feature_names,
-        docid=TextColumn.concatenate(documents) if len(documents) == len(own) else None,
-        sample_weight=np.concatenate(sample) if weighed else None,
-        query_weight=None if all(part.query_weight is None for part in own) else np.concatenate([part.weights for part in own]),
-        offset=own[0].offset,
-        levels=levels,
-        extra_columns=concatenate_extra_columns([part.extra_columns for part in own]),
-        preferences=joined_preferences([part.preferences for part in own], [part.n_documents for part in own]),
-    )
+    return concatenate([align_features(part, first.feature_names, "the first part", levels).relative_to(first.offset) for part in parts])
 
 
 def deal_folds(queries: int, folds: int, seed: int) -> Rows:

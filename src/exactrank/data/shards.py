@@ -30,10 +30,12 @@ from exactrank.data.files import MANIFEST, read_with
 from exactrank.data.formats.base import Columns, ReadOptions
 from exactrank.data.formats.cache import MAGIC, PREAMBLE
 from exactrank.data.formats.text_column import TextColumn
+from exactrank.data.immutable import seal
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
 from exactrank.data.preferences import joined_preferences, preferences_between
 from exactrank.data.ranking_data import BLOCK_BYTES, RankingData
+from exactrank.data.scratch_arrays import empty_matrix
 from exactrank.errors import DataError
 
 FORMAT = "exactrank shards 1"
@@ -339,22 +341,25 @@ def some_queries(data: RankingData, which: npt.NDArray[Any]) -> RankingData:
 
 
 def concatenate(parts: Sequence[RankingData]) -> RankingData:
-    """The queries of all ``parts``, which have the same features and kinds of weights, and are of the same whole."""
-    docids = [part.docid for part in parts if part.docid is not None]
-    sample, query = ([each for part in parts if (each := getattr(part, kind)) is not None] for kind in ("sample_weight", "query_weight"))
-    ends = np.cumsum([0, *(part.n_documents for part in parts)])
+    """Return the queries of all ``parts``, which have the same features; weights that a part lacks are 1."""
+    first = parts[0]
+    X = empty_matrix((sum(part.n_documents for part in parts), first.n_features), first.X)
+    np.concatenate([part.X for part in parts], out=X)
+    ids = [part.docid for part in parts if part.docid is not None]
+    sample_weights = [np.ones(part.n_documents) if part.sample_weight is None else part.sample_weight for part in parts]
     return RankingData(
-        X=np.concatenate([part.X for part in parts]),
+        X=seal(X),
         y=np.concatenate([part.y for part in parts]),
-        indptr=np.concatenate([[0], *(part.indptr[1:] + end for part, end in zip(parts, ends, strict=False))]),
+        indptr=np.concatenate([[0], np.cumsum(np.concatenate([part.sizes for part in parts]))]),
         qid=np.concatenate([part.qid for part in parts]),
-        feature_names=parts[0].feature_names,
-        docid=TextColumn.concatenate(docids) if len(docids) == len(parts) else None,
-        sample_weight=np.concatenate(sample) if sample else None,
-        query_weight=np.concatenate(query) if query else None,
-        offset=parts[0].offset,
-        levels=parts[0].levels,
+        feature_names=first.feature_names,
+        docid=TextColumn.concatenate(ids) if len(ids) == len(parts) else None,
+        sample_weight=None if all(part.sample_weight is None for part in parts) else np.concatenate(sample_weights),
+        query_weight=None if all(part.query_weight is None for part in parts) else np.concatenate([part.weights for part in parts]),
+        offset=first.offset,
+        levels=first.levels,
         extra_columns=concatenate_extra_columns([part.extra_columns for part in parts]),
         preferences=joined_preferences([part.preferences for part in parts], [part.n_documents for part in parts]),
-        global_facts=parts[0].global_facts,
+        global_facts=first.global_facts,
+        kernels=first.kernels,
     )

@@ -31,16 +31,15 @@ from exactrank._support.threads import thread_count
 from exactrank.data.alignment import align_features
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.dataset import Dataset, EachBlock, EachPart, GlobalFacts, Part
-from exactrank.data.extra_columns import concatenate_extra_columns, take_extra_columns
+from exactrank.data.extra_columns import take_extra_columns
 from exactrank.data.folds import deal_folds
-from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.frame import table_of
 from exactrank.data.immutable import seal
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
-from exactrank.data.preferences import joined_preferences
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.scratch_arrays import empty_document_array, empty_matrix, take_numbers, take_rows
+from exactrank.data.scratch_arrays import empty_document_array, take_numbers, take_rows
+from exactrank.data.shards import concatenate
 from exactrank.data.validation import check_numbers
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
@@ -359,26 +358,9 @@ def joined(first: Dataset, second: Dataset | None) -> Dataset:
     """The queries of both, which have the same features, without their ids and comments."""
     if second is None:
         return first
-    one, other = first.gather(), second.gather()
-    parts, documents = (one, other), [column for part in (one, other) if (column := part.docid) is not None]
-    weighs = one.sample_weight is not None or other.sample_weight is not None
-    sample = [np.ones(part.n_documents) if part.sample_weight is None else part.sample_weight for part in parts]
-    X = empty_matrix((one.n_documents + other.n_documents, one.n_features), one.X)
-    np.concatenate([part.X for part in parts], out=X)
-    return replace(
-        one,
-        X=seal(X),
-        y=np.concatenate([part.y for part in parts]),
-        indptr=np.concatenate([one.indptr, one.n_documents + other.indptr[1:]]),
-        qid=np.arange(one.n_queries + other.n_queries),
-        docid=TextColumn.concatenate(documents) if len(documents) == 2 else None,
-        comment=None,
-        sample_weight=np.concatenate(sample) if weighs else None,
-        query_weight=np.concatenate([part.weights for part in parts]),
-        extra_columns=concatenate_extra_columns([part.extra_columns for part in parts]),
-        order=None,
-        preferences=joined_preferences([part.preferences for part in parts], [part.n_documents for part in parts]),
-    )
+    both = [replace(part.gather(), qid=np.arange(part.n_queries)) for part in (first, second)]
+    weights = np.concatenate([part.weights for part in both])
+    return replace(concatenate(both), qid=np.arange(len(weights)), query_weight=weights)
 
 
 def count_mixed(data: Dataset) -> int:
