@@ -84,12 +84,12 @@ class _Moments:
     features: int
     folds: FoldNumbers | None
 
-    def ask(self, part: Part) -> Iterable[list[tuple[Floats, Floats]]]:
+    def ask(self, part: Part) -> Iterable[Iterable[tuple[Floats, Floats]]]:
         """Return those of each wide block: one after the other, or at once if they have to travel."""
         blocks = _each_block(part, self.folds)
-        return blocks if part.is_complete else list(blocks)
+        return blocks if part.is_complete else [list(products) for products in blocks]
 
-    def combine(self, answers: Sequence[Iterable[list[tuple[Floats, Floats]]]]) -> list[tuple[Floats, Floats]]:
+    def combine(self, answers: Sequence[Iterable[Iterable[tuple[Floats, Floats]]]]) -> list[tuple[Floats, Floats]]:
         """Return the sums."""
         d = self.features
         totals = [(np.zeros((d, d)), np.zeros(d)) for _ in range(1 if self.folds is None else self.folds.folds)]
@@ -100,13 +100,14 @@ class _Moments:
         return totals
 
 
-def _each_block(part: Part, folds: FoldNumbers | None) -> Iterator[list[tuple[Floats, Floats]]]:
+def _each_block(part: Part, folds: FoldNumbers | None) -> Iterator[Iterable[tuple[Floats, Floats]]]:
+    """Yield the moments of each block, one fold after the other: only those of one fold are in memory."""
     data, start = part.data, 0
     dealt = np.zeros(0, np.int64) if folds is None else np.repeat(folds.of(part.first, data.n_queries), data.sizes)
     for X, y in _blocks(data):
         kept = empty_array(X.shape if folds else (0, 0), np.float64, data.X)
         rows = [None] if folds is None else [np.flatnonzero(dealt[start : start + len(y)] == fold) for fold in range(folds.folds)]
-        yield [_products(X, y) if some is None else _products(np.take(X, some, 0, kept[: len(some)], "clip"), y[some]) for some in rows]
+        yield (_products(X, y) if some is None else _products(np.take(X, some, 0, kept[: len(some)], "clip"), y[some]) for some in rows)
         start += len(y)
 
 
