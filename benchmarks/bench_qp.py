@@ -19,7 +19,7 @@ from timing import best, pin, table
 
 import exactrank as er
 from exactrank._core import Planes
-from exactrank.learning.objectives.regularized_risk import RegularisedRisk
+from exactrank.learning.objectives.regularized_risk import RegularizedRisk
 from exactrank.learning.objectives.structured import Structured
 from exactrank.learning.optimizers.cutting_plane import Bundle, CuttingPlane
 from exactrank.models.architecture import LinearModel
@@ -43,20 +43,20 @@ class Program(NamedTuple):
         return float(self.strength / 2 * np.sum((theta - self.center) ** 2) + highest.sum())
 
 
-def ranking(queries: int, documents: int, features: int) -> RegularisedRisk:
+def ranking(queries: int, documents: int, features: int) -> RegularizedRisk:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(queries * documents, features)).astype(np.float32)
     goodness = X @ rng.normal(size=features) / np.sqrt(features) + 0.3 * rng.normal(size=len(X))
     y = np.searchsorted(np.quantile(goodness, [0.5, 0.8, 0.92, 0.98]), goodness)
     data = er.RankingData.from_arrays(X, y, group=np.full(queries, documents))
-    problem = RegularisedRisk(Structured(er.measures.NDCG(k=10)), LinearModel().on(data), data, threads=1)
+    problem = RegularizedRisk(Structured(er.measures.NDCG(k=10)), LinearModel().on(data), data, threads=1)
     risk, slope = problem.risk(np.zeros(features))
     return problem.at(float(1e-3 * slope @ slope / risk))
 
 
-def programs(name: str, optimizer: Any, problem: RegularisedRisk) -> Iterator[Program]:
+def programs(name: str, optimizer: Any, problem: RegularizedRisk) -> Iterator[Program]:
     states = [optimizer.init(problem, problem.center, np.random.default_rng(0))]
-    while not states[-1].done:
+    while not states[-1].is_done:
         states.append(optimizer.step(problem, states[-1]))
     steps = len(states) - 1
     for when, step in (("half way", steps // 2), ("at the end", steps - 1)):

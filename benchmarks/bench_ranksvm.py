@@ -19,7 +19,7 @@ import exactrank as er
 from exactrank import _core
 from exactrank.learning.objectives.lambdas import Lambdas
 from exactrank.learning.objectives.losses import PairHinge
-from exactrank.learning.objectives.regularized_risk import RegularisedRisk
+from exactrank.learning.objectives.regularized_risk import RegularizedRisk
 from exactrank.models.architecture import LinearModel
 
 STRENGTHS = (0.1, 0.03, 0.01)
@@ -76,7 +76,7 @@ def fits_at(l2: float, given: list[er.RankingData], pairs) -> tuple[list[list[st
     seconds, rows = interleaved(works, REPEATS), []
     for (name, loss), work in works.items():
         theta, time = work(), seconds[name, loss]
-        objective = -RegularisedRisk(PairHinge(loss, "pairs"), made, train, l2).value_and_slope(theta)[0]
+        objective = -RegularizedRisk(PairHinge(loss, "pairs"), made, train, l2).value_and_slope(theta)[0]
         quality = [f"{score(data, made.scores(theta, data.X)):.4f}" for data in given]
         rows.append([f"{l2:g}", name, loss, f"{1e3 * time:.0f}", f"{time / seconds['RankSVM', 'hinge']:.1f}", f"{objective:.5f}", *quality])
     return rows, {f"l2 {l2:g}, {loss}": time for (name, loss), time in seconds.items() if name == "RankSVM"}

@@ -18,7 +18,7 @@ from exactrank.data import backend as backend_module
 from exactrank.data.shards import query_range, read_shards
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.errors import SettingError
-from exactrank.learning.objectives.exact_sums import rounded
+from exactrank.learning.objectives.exact_sums import round_for_sums
 from exactrank.learning.objectives.score_space import by_query
 from exactrank.learning.trees import part as forest_part
 from exactrank.learning.trees.forest import Forest
@@ -387,7 +387,7 @@ def ending(where: str, how: signal.Signals, times: int, struck: Path) -> int:
 def test_sums_of_rounded_forces_are_exact() -> None:
     rng = np.random.default_rng(0)
     forces = rng.standard_normal(10_000) * 10.0 ** rng.integers(-6, 3, 10_000)
-    found = rounded(forces, float(np.abs(forces).max()), len(forces)).astype(np.float32).astype(np.float64)
+    found = round_for_sums(forces, float(np.abs(forces).max()), len(forces)).astype(np.float32).astype(np.float64)
     sums = {rng.permutation(found).cumsum()[-1] for _ in range(5)} | {found[:313].sum() + found[313:].sum()}
     assert len(sums) == 1
     assert np.abs(found - forces).max() <= 1e-7 * np.abs(forces).max()

@@ -111,8 +111,8 @@ def check_line_searches(tmp_path_factory, ends, whole, name, point):
         assert here.value == there.value
         best = here.best(k, low, high)
         assert there.best(k, low, high) == best
-        assert here.point(k, best) == there.point(k, best)
-        here, there = here.moved(k, here.point(k, best)), there.moved(k, there.point(k, best))
+        assert here.choose_alpha(k, best) == there.choose_alpha(k, best)
+        here, there = here.move(k, here.choose_alpha(k, best)), there.move(k, there.choose_alpha(k, best))
     same_steps(here.profile(1), there.profile(1))
     soft = [SoftmaxLikelihood(measure.over(each, threads=1), 0.01).value_and_slope(np.array([0.1, 0.2, 0.3])) for each in (theirs, ours)]
     assert soft[0][0] == soft[1][0]
@@ -157,7 +157,7 @@ def test_searches_that_lead_nowhere_share_their_rounds(tmp_path):
     whole, measure, engine = made(0, 1200), worst_tie_order(er.parse_measure("nDCG@10")), Distant()
     data = cut_into(whole, tmp_path, [600], 20_000, engine)
     problem = LinearProfile.of(measure.over(data, threads=1))
-    problem.foresee(directions := [0, 1, 2, np.array([1.0, 2.0, 0.0]), np.array([0.0, 2.0, 1.0])], lambda direction, theta: (-1e-9, 1e-9))
+    problem.announce(directions := [0, 1, 2, np.array([1.0, 2.0, 0.0]), np.array([0.0, 2.0, 1.0])], lambda direction, theta: (-1e-9, 1e-9))
     place = problem.at(np.array([1.0, 0.1, 0.0]))
     before, found = engine.rounds, [place.best(direction, -1e-9, 1e-9) for direction in directions]
     assert engine.rounds - before == 5  # events of the first; outlines and events of two; and of another two
@@ -220,16 +220,16 @@ def test_the_outline_along_the_next_weight_comes_with_the_value_of_a_step(tmp_pa
     here = LinearProfile.of(measure.over(theirs, threads=1)).at(np.zeros(3))
     parts = LinearProfile.of(measure.over(data, threads=1))
     limits = Limits(low=-2.0, high=3.0)
-    parts.foresee([2, 0, 1], limits.along)
+    parts.announce([2, 0, 1], limits.along)
     there = parts.at(np.zeros(3))
     for k, outlines in [(2, 0), (0, 0), (0, 1), (1, 0)]:  # 0 is asked for twice, where 1 was foreseen
         asked.clear()
         ends = limits.along(k, here.theta)
         best = here.best(k, *ends)
         assert there.best(k, *ends) == best
-        assert asked.count("ValueThere") == outlines
-        assert asked.count("EventsNear") == 1
-        here, there = here.moved(k, here.point(k, best)), there.moved(k, there.point(k, best))
+        assert asked.count("ValueAndOutlines") == outlines
+        assert asked.count("RequestedEvents") == 1
+        here, there = here.move(k, here.choose_alpha(k, best)), there.move(k, there.choose_alpha(k, best))
         assert here.value == there.value
 
 

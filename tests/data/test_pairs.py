@@ -543,7 +543,7 @@ def test_grades_of_pairs_train_any_ranker():
     fitted = er.pairs.bradley_terry(without_grades(data))
     assert er.Ridge("nDCG@10").fit(fitted.judged).score(data) > er.Ridge("nDCG@10").fit(data).score(data) - 0.05
     assert list(fitted.to_frame().columns) == ["query_id", "doc_id", "strength", "error", "grade"]
-    with pytest.raises(er.errors.DataError, match=r"no pairs to make grades of; give it some with er\.pairs\.with_pairs or "):
+    with pytest.raises(er.errors.DataError, match=r"no pairs to derive grades from; give it some with er\.pairs\.with_pairs or "):
         er.pairs.bradley_terry(data)
     for name in ("prior", "scale"):
         with pytest.raises(er.errors.SettingError, match=f"{name} must be a number above 0, got 0"):

@@ -153,10 +153,10 @@ REMAINING: dict[str, int] = {
     "compare": 151,
     "data": 259,
     "fusion": 162,
-    "learning": 268,
+    "learning": 140,
     "measures": 48,
     "models": 166,
-    "rankers": 186,
+    "rankers": 185,
     "reproduce": 178,
 }
 

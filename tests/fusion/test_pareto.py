@@ -6,8 +6,8 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as er
 from exactrank.fusion.front import undominated
-from exactrank.learning.objectives.constrained import constrained
-from exactrank.learning.objectives.step_function import StepFunction, together
+from exactrank.learning.objectives.constrained import constrain
+from exactrank.learning.objectives.step_function import StepFunction, with_common_breakpoints
 from exactrank.measures.goal import Constraint, parse_goal
 from exactrank.rankers import directrank
 from tests.reference.pareto import best_under, front_of, middles
@@ -43,7 +43,7 @@ def step_functions(draw):
 @given(step_functions(), step_functions(), st.sampled_from([">=", "<="]), st.integers(0, 4))
 def test_constrained_is_the_function_where_the_constraint_holds_and_negative_elsewhere(f, g, sign, level):
     one = Constraint(er.measures.NDCG(), sign, level / 4)
-    ours = constrained(f, [(g, one)])
+    ours = constrain(f, [(g, one)])
     for at in [*middles(f, g), *f.breakpoints, *g.breakpoints]:
         holds = g(at) >= one.level if sign == ">=" else g(at) <= one.level
         assert ours(at) == f(at) if holds else ours(at) < 0
@@ -54,7 +54,7 @@ def test_constrained_is_the_function_where_the_constraint_holds_and_negative_els
 
 @given(step_functions(), step_functions())
 def test_together_changes_no_value(f, g):
-    for own, same in zip((f, g), together([f, g]), strict=True):
+    for own, same in zip((f, g), with_common_breakpoints([f, g]), strict=True):
         for at in [*middles(f, g), *f.breakpoints, *g.breakpoints]:
             assert own(at) == same(at)
 

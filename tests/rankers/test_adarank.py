@@ -40,7 +40,7 @@ def run(problem, rest, rounds=7):
     """The states after each round."""
     optimizer = AdaRankOptimizer(rest)
     states = [optimizer.init(problem, np.zeros(problem.measured.measure.data.n_features), np.random.default_rng(0))]
-    while not states[-1].done and len(states) < rounds:
+    while not states[-1].is_done and len(states) < rounds:
         states.append(optimizer.step(problem, states[-1]))
     return states
 
@@ -55,7 +55,7 @@ def test_each_round_is_that_of_the_paper(seed, measure, rest, turned, weighted):
     for state in run(performance(measure, data, turned), rest):
         phi = reference.candidates(parsed, data, share, turned)
         resting = [] if rest == 0 else taken[-min(rest or 3, 3) :]
-        k = state.taken[-1]
+        k = state.coordinates[-1]
         step = state.theta - theta
         sign = -1 if step[k] < 0 else 1
         assert k not in resting
@@ -75,10 +75,10 @@ def test_the_mean_never_falls_below_the_theorem(seed, measure, rest, weighted):
     share, before, product = problem.weight, np.zeros(6), 1.0
     counted = share > 0
     for n, state in enumerate(run(problem, rest, rounds=12)):
-        k = state.taken[-1]
-        phi = problem.alone[:, k] @ share
+        k = state.coordinates[-1]
+        phi = problem.by_coordinate[:, k] @ share
         turned = int(np.argmax(phi))
-        alone, alpha = problem.alone[turned, k], math.atanh(min(phi[turned], 1 - 1e-12))
+        alone, alpha = problem.by_coordinate[turned, k], math.atanh(min(phi[turned], 1 - 1e-12))
         performed = problem.performance(state.theta)[1]
         shortfall = (performed - before - alpha * alone)[counted].min()
         product *= math.exp(-shortfall) * math.sqrt(1 - min(phi[turned], 1 - 1e-12) ** 2)
@@ -88,7 +88,7 @@ def test_the_mean_never_falls_below_the_theorem(seed, measure, rest, weighted):
 
 @given(st.integers(0, 10_000), REST)
 def test_a_feature_rests(seed, rest):
-    taken = run(performance("nDCG@3", judged(seed), turned=True), rest, rounds=12)[-1].taken
+    taken = run(performance("nDCG@3", judged(seed), turned=True), rest, rounds=12)[-1].coordinates
     apart = 4 if rest is None else min(rest, 3) + 1
     for last in range(len(taken)):
         window = taken[max(0, last + 1 - apart) : last + 1]
@@ -98,15 +98,15 @@ def test_a_feature_rests(seed, rest):
 @given(st.integers(0, 10_000))
 def test_as_published_it_ends_where_it_would_take_the_first_feature_for_ever(seed):
     states = run(performance("nDCG@3", judged(seed), turned=False), rest=0, rounds=30)
-    if states[-1].done and len(states) > 1:
+    if states[-1].is_done and len(states) > 1:
         assert np.count_nonzero(states[-1].theta) == 1
         again = AdaRankOptimizer(0).step(performance("nDCG@3", judged(seed), turned=False), states[-1])
-        assert again.taken[-1] == states[-1].taken[-1]
+        assert again.coordinates[-1] == states[-1].coordinates[-1]
         assert (again.value, again.share.tolist()) == (states[-1].value, states[-1].share.tolist())
 
 
 def test_as_published_it_often_ends_there():
-    ended = [run(performance("nDCG@3", judged(seed), turned=False), rest=0, rounds=30)[-1].done for seed in range(20)]
+    ended = [run(performance("nDCG@3", judged(seed), turned=False), rest=0, rounds=30)[-1].is_done for seed in range(20)]
     assert sum(ended) >= 10
 
 

@@ -277,7 +277,7 @@ def test_a_place_is_what_evaluation_says():
     assert place.value == pytest.approx(mean("nDCG@5", data, data.X @ theta), abs=1e-12)
     for direction in (2, np.array([1.0, 0.0, -1.0, 0.5])):
         best = place.best(direction)
-        moved = place.moved(direction, place.point(direction, best))
+        moved = place.move(direction, place.choose_alpha(direction, best))
         assert moved.value == pytest.approx(best.value, abs=1e-12)
         assert moved.value == pytest.approx(mean("nDCG@5", data, data.X @ moved.theta), abs=1e-12)
         assert place.profile(direction).best().value == pytest.approx(best.value, abs=1e-12)

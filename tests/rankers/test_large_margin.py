@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 import exactrank as er
 from exactrank.errors import SettingError
 from exactrank.learning.objectives.losses import PairHinge
-from exactrank.learning.objectives.regularized_risk import RegularisedRisk
+from exactrank.learning.objectives.regularized_risk import RegularizedRisk
 from exactrank.learning.objectives.structured import Structured
 from exactrank.learning.optimizers.slopes import LBFGS
 from exactrank.learning.training.combinators import by_folds
@@ -81,7 +81,7 @@ def test_ranksvm_is_solved_to_its_gap(loss, normalize):
     data = judged(queries=15)
     ranker = er.RankSVM("nDCG@3", l2=0.05, loss=loss, normalize=normalize, tolerance=1e-4).fit(data)
     architecture = LinearModel().on(data)
-    problem = RegularisedRisk(PairHinge(loss, normalize), architecture, data, 0.05)
+    problem = RegularizedRisk(PairHinge(loss, normalize), architecture, data, 0.05)
     theta = architecture.theta_of(ranker.weights_)
     assert ranker.history_[-1].duality.gap <= 1e-4
     np.testing.assert_allclose(-problem.value_and_slope(theta)[0], primal(ranker), rtol=1e-9)

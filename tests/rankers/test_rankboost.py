@@ -39,7 +39,7 @@ def run(problem, rounds=8):
     """The states after each round."""
     optimizer, nothing = RankBoostOptimizer(), np.empty(0)
     states = [optimizer.init(problem, nothing, np.random.default_rng(0))]
-    while not states[-1].done and len(states) < rounds:
+    while not states[-1].is_done and len(states) < rounds:
         states.append(optimizer.step(problem, states[-1]))
     return states
 
@@ -96,7 +96,7 @@ def test_bounds(seed, limit, weighted):
         scores = StepScores(data.X).at(state.theta)
         wrong = sum(w for i, j, w in pairs if scores[i] >= scores[j]) / sum(w for *_, w in pairs)
         assert wrong <= -state.value * (1 + 1e-9)
-        edge = state.found.edge
+        edge = state.next_step.edge
 
 
 @given(st.integers(0, 10_000), LIMIT)
@@ -225,7 +225,7 @@ class Scripted:
 )
 def test_when_it_is_done(steps, made, trouble):
     end = run(Scripted(*steps))[-1]
-    assert end.done
+    assert end.is_done
     assert (end.steps, len(end.theta)) == (made, 3 * made)
     assert end.trouble.startswith(trouble)
     assert bool(end.trouble) == bool(trouble)

@@ -358,5 +358,5 @@ def test_the_objective_is_the_evaluation(measure, seed, at_once, weighted):
 def test_what_no_weights_exceed_is_known_where_every_query_reaches_its_ideal_or_has_only_one_value():
     data = er.RankingData.from_arrays([[2.0], [0.0], [1.0], [5.0], [3.0]], [2, 0, 1, 0, 0], group=[3, 2])
     problem = LinearValue(er.measures.NDCG(k=2).over(data))
-    assert problem.most == problem.value(np.ones(1)) == 0.5
-    assert LinearValue(er.parse_measure("DCG@2").over(data)).most == np.inf
+    assert problem.upper_bound == problem.value(np.ones(1)) == 0.5
+    assert LinearValue(er.parse_measure("DCG@2").over(data)).upper_bound == np.inf

@@ -32,11 +32,11 @@ from exactrank.fusion.problem import FusionProblem, Weights, all_weights
 from exactrank.fusion.search import ascended, coordinate, tuned
 from exactrank.fusion.systems import select_systems
 from exactrank.inspect.probed import rows_for
-from exactrank.learning.objectives.constrained import constrained
-from exactrank.learning.objectives.linear_profile import LinearProfile, Place
+from exactrank.learning.objectives.constrained import constrain
+from exactrank.learning.objectives.linear_profile import LinearProfile, ProfilePoint
 from exactrank.learning.objectives.profile import profile
-from exactrank.learning.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Interval, StepFunction, together
-from exactrank.learning.optimizers.coordinate import rescaled
+from exactrank.learning.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Interval, StepFunction, with_common_breakpoints
+from exactrank.learning.optimizers.coordinate import rescale
 from exactrank.measures.base import Measure
 from exactrank.measures.goal import Constraint
 from exactrank.measures.parse import listed_measures, parse_measure
@@ -154,7 +154,7 @@ class _Archive:
 
     def add(self, line: WeightLine) -> None:
         """All intervals of a line, except those that are no wider than a rounding error, unless there is no other."""
-        first, second = together([line.first, line.second])
+        first, second = with_common_breakpoints([line.first, line.second])
         inside = (first.breakpoints > line.low) & (first.breakpoints < line.high)
         ends = np.concatenate([[line.low], first.breakpoints[inside], [line.high]])
         at = np.append(np.flatnonzero(inside), np.flatnonzero(inside)[-1] + 1 if inside.any() else np.sum(first.breakpoints <= line.low))
@@ -198,7 +198,7 @@ def _searched(problem: _Weighed, found: _Archive, points: int, second: Measure) 
     low, high = problem.values(weights)[1], problem.values(other_end)[1]
 
     def limited(level: float) -> Callable[[WeightLine], StepFunction]:
-        return lambda line: constrained(line.first, [(line.second, Constraint(second, ">=", level))])
+        return lambda line: constrain(line.first, [(line.second, Constraint(second, ">=", level))])
 
     for level in np.linspace(low, high, points + 2)[1:-1].tolist():
         weights = _climbed(problem, weights, found, limited(level))
@@ -278,8 +278,8 @@ class _Features:
         rows = rows_for(scorer, data)
         first = measures[0].over(rows, threads=threads)  # parts remember features, for both
         self._profiles = [LinearProfile.of(replace(first, measure=measure)) for measure in measures]
-        self._start = rescaled(scorer.weights)
-        self._places: list[Place] = []
+        self._start = rescale(scorer.weights)
+        self._places: list[ProfilePoint] = []
         self.count = len(scorer.weights)
 
     def starts(self) -> tuple[Weights, Weights]:
@@ -296,7 +296,7 @@ class _Features:
 
         def moved(interval: Interval) -> Weights:
             theta = weights.copy()
-            theta[j] += first.point(j, interval)
+            theta[j] += first.choose_alpha(j, interval)
             return theta
 
         yield WeightLine(first.profile(j), second.profile(j), -math.inf, math.inf, moved)

@@ -34,7 +34,7 @@ from exactrank._support.arrays import PerDocument, PerQuery, Rows
 from exactrank._support.threads import Pool, thread_count
 from exactrank.data.ranking_data import RankingData
 from exactrank.fusion.normalize import Retrieved, SystemScores
-from exactrank.learning.objectives.constrained import constrained
+from exactrank.learning.objectives.constrained import constrain
 from exactrank.learning.objectives.line_search import check_pairs
 from exactrank.learning.objectives.profile import profile, ray_of
 from exactrank.learning.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, Interval, StepFunction
@@ -170,7 +170,7 @@ class FusionProblem:
         ray = self.ray(start, end)
         steps = profile(self.data, *ray, self.measure, low=0.0, high=1.0, weight=query_weight, threads=self.threads)
         others = [(other.sweep(start, end, query_weight).steps, each) for other, each in self.limits]
-        return Sweep(start, end, constrained(steps, others) if others else steps)
+        return Sweep(start, end, constrain(steps, others) if others else steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +208,7 @@ class QuerySteps(Segment):
         reached = np.add.reduceat(shares * self.to[counting], first) if len(first) else np.zeros(0)
         steps = StepFunction(points[first], values, values[:-1] + reached)
         others = [(other.sweep(query_weight).steps, each) for other, each in self.limits]
-        return Sweep(self.start, self.end, constrained(steps, others) if others else steps)
+        return Sweep(self.start, self.end, constrain(steps, others) if others else steps)
 
     def best(self, query_weight: PerQuery) -> Interval:
         """Where (4) is largest, the widest of such places; neighbors of the same value count as one."""

@@ -26,7 +26,7 @@ from exactrank import _core
 from exactrank._support.arrays import PerDocument
 from exactrank._support.numerics import eigh, exp, norm
 from exactrank.data.ranking_data import RankingData
-from exactrank.learning.objectives.bounded_gain import bounded
+from exactrank.learning.objectives.bounded_gain import bound_exponents
 from exactrank.learning.objectives.lambdas import FiniteDifference, Lambdas
 from exactrank.learning.objectives.score_space import Objective
 from exactrank.measures.base import NO_CUTOFF
@@ -139,7 +139,7 @@ def pair_jacobian(objective: Lambdas, y: PerDocument, s: PerDocument) -> Square:
     if objective.measure is None:
         deltas = np.sign(ranked[None, :] - ranked[:, None])
     else:
-        training_measure, grades = bounded(objective.measure, ranked)
+        training_measure, grades = bound_exponents(objective.measure, ranked)
         deltas = training_measure.swap_deltas(grades)
     delta = deltas[upper, lower]
     within_window = lower - upper <= (objective.neighbors or NO_CUTOFF)

@@ -29,7 +29,7 @@ from exactrank._support.tables import ROWS, Table, Tabular, Values, by_column, s
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.inspect.probed import measure_of, model_of, rows_for
-from exactrank.learning.objectives.linear_profile import LinearProfile, Place
+from exactrank.learning.objectives.linear_profile import LinearProfile, ProfilePoint
 from exactrank.learning.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, StepFunction
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import evaluate
@@ -81,7 +81,7 @@ class Optimality(Tabular, Plottable):
     measure: Measure
     value: float  #: value of the measure on the data, with the model as it is
     per_weight: tuple[WeightOptimality, ...]  #: in the order of the model's features
-    place: Place = field(compare=False)  #: recomputes the step functions, which are not stored
+    place: ProfilePoint = field(compare=False)  #: recomputes the step functions, which are not stored
 
     @property
     def coordinatewise_maximum(self) -> bool:
@@ -228,7 +228,7 @@ def interval(low: float, high: float) -> str:
     return f"({low:.{digits}g}, {high:.{digits}g})"
 
 
-def _examine_weight(place: Place, data: RankingData, j: int, value: float, size: float) -> WeightOptimality:
+def _examine_weight(place: ProfilePoint, data: RankingData, j: int, value: float, size: float) -> WeightOptimality:
     """Analyze the weight of feature ``j`` by its step function (1); ``size`` is that of the largest score."""
     weight, tolerance = float(place.theta[j]), SAME_VALUE * max(1.0, abs(value))
     steepest = float(np.abs(data.X[:, j]).max())

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -193,6 +193,7 @@ def named_measures(measures: str | Measure | Sequence[str | Measure], preset: st
     return {str(each) if goal.constraints else text: each for text, goal in goals for each in goal.measures}
 
 
+@runtime_checkable
 class Predicts(Protocol):
     """A model or a ranker."""
 

@@ -62,7 +62,7 @@ class AdaRank(Ranker):
         measured = Measured(asked.with_ties(worst_tie_order(task.measure).ties), architecture, asked)
         problem = QueryPerformance(measured, turned=not self.nonnegative)
         judge: Judge[Theta] = Judge(
-            task, lambda theta: architecture.score(theta, task.threads), by_objective=True, reported=measured.reported
+            task, lambda theta: architecture.score(theta, task.threads), by_objective=True, reported=measured.reported_value
         )
         run = Run(boosting.AdaRankOptimizer(self.rest), problem, np.zeros(data.n_features), judge, self.max_iter, self.seed, self.patience)
         return seen(run, architecture.at, recorder)

@@ -14,16 +14,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
-
-from exactrank._support.arrays import PerQuery
 from exactrank._support.settings import SOME, VALID, Range, setting
 from exactrank._support.threads import thread_count
 from exactrank.data.alignment import name_list
-from exactrank.data.dataset import Answerer, Dataset, Part
+from exactrank.data.dataset import Answerer, Dataset
 from exactrank.data.levels import Levels
 from exactrank.errors import DataError, IncompatibleError, SettingError
-from exactrank.learning.objectives.exact_sums import rounded
+from exactrank.learning.objectives.exact_sums import mean_grade
 from exactrank.learning.objectives.losses import SquaredError
 from exactrank.learning.objectives.score_space import Objective, Sampled, announce_cost
 from exactrank.learning.optimizers.base import State
@@ -312,35 +309,3 @@ class SharedBins:
         """Return the bins for ``data`` if it has the same documents, maybe with other weights of queries."""
         parts = data.share_memo(self.data, self.parts)
         return None if parts is None else SharedBins(data, parts, self.layout)
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedGrades:
-    """The largest weight and weighted grade of a part or, if these ``largest`` are known, the sums of both, rounded to be exact."""
-
-    weights: PerQuery  #: of all queries
-    documents: int
-    largest: tuple[float, float] | None = None
-
-    def ask(self, part: Part) -> tuple[float, float]:
-        """Answer for the documents of ``part``."""
-        data = part.data
-        weight = np.repeat(self.weights[part.first : part.first + data.n_queries], data.sizes)
-        weight = weight if data.sample_weight is None else weight * data.sample_weight
-        both = weight, weight * data.y
-        if self.largest is None:
-            return float(both[0].max()), float(np.abs(both[1]).max())
-        sums = [float(rounded(terms, largest, self.documents).sum()) for terms, largest in zip(both, self.largest, strict=True)]
-        return sums[0], sums[1]
-
-    def combine(self, answers: Sequence[tuple[float, float]]) -> tuple[float, float]:
-        """Return the largest of both, or the sums."""
-        weight, weighted = np.max(answers, axis=0) if self.largest is None else np.sum(answers, axis=0)
-        return float(weight), float(weighted)
-
-
-def mean_grade(data: Dataset) -> float:
-    """Return the mean of all grades by their weights, the same for any cut."""
-    question = WeightedGrades(data.weights, data.n_documents)
-    weight, weighted = data.ask(replace(question, largest=data.ask(question)))
-    return weighted / weight

@@ -37,8 +37,7 @@ from exactrank.learning.objectives.searched_measure import Point, SearchedMeasur
 from exactrank.learning.objectives.softmax import InDeviations, SoftmaxLikelihood
 from exactrank.learning.objectives.within_query import deviation_of
 from exactrank.learning.optimizers.base import Theta
-from exactrank.learning.optimizers.coordinate import CoordinateSearch, Guarded, Limits, Powell, Profiled, ascended
-from exactrank.learning.optimizers.random_directions import RandomDirections
+from exactrank.learning.optimizers.coordinate import CoordinateSearch, GuardedProblem, Limits, Powell, Profiled, RandomDirections, ascend
 from exactrank.learning.optimizers.slopes import maximum
 from exactrank.learning.training.combinators import bags, bootstrap, restarts, seen, start_names
 from exactrank.learning.training.judge import Judge, Task, unheard
@@ -239,7 +238,7 @@ class _Search:
         threads, draw = 1 if self.beside else self.task.threads, BootstrapWeights((self.ranker.seed, number), self.task.data.n_queries)
         problem: Profiled = self.problem(threads, draw)
         if np.any(left_out > 0):
-            problem = Guarded(problem, self.problem(threads, replace(draw, left_out=True)))
+            problem = GuardedProblem(problem, self.problem(threads, replace(draw, left_out=True)))
         theta = self.start(start, rng, recorder) if start == "random" else shared
         return self.in_bag(problem, theta, unheard, rng, recorder)
 
@@ -291,7 +290,7 @@ class _Search:
         for measure, _ in self.constraints:
             if spot.value < 0:
                 best = softmax_weights(measure)
-                spot = ascended(spot, best - spot.theta, self.limits)
+                spot = ascend(spot, best - spot.theta, self.limits)
         return spot.theta
 
     def judged(self, theta: Theta, objective: float) -> Verdict:

@@ -105,7 +105,7 @@ class _Polish:
         units = None if problem.architecture.linear else _Units(problem.architecture, start)
         over = measure.over(problem.data, threads=problem.threads)
         self._profile = LinearProfile(SearchedMeasure(over), features=units)
-        self.foresee = self._profile.foresee
+        self.announce = self._profile.announce
         self.dimension, self.value, self.at = self._profile.dimension, self._profile.value, self._profile.at
         self._start, self._problem = start, problem
 

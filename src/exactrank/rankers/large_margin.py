@@ -24,7 +24,7 @@ from exactrank._support.settings import SOME, VALID, Range, setting
 from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Dataset, EachBlock, Part
 from exactrank.errors import SettingError
-from exactrank.learning.objectives.regularized_risk import RegularisedRisk
+from exactrank.learning.objectives.regularized_risk import RegularizedRisk
 from exactrank.learning.objectives.within_query import centered, pull_backs
 from exactrank.learning.optimizers.base import Duality, Optimizer, Theta
 from exactrank.learning.optimizers.concave_convex import ConcaveConvexBundle
@@ -44,7 +44,7 @@ STRENGTHS = 9
 #: The start is so near to 0 that it raises the loss by no more than this share.
 NUDGE = 1e-6
 
-Problem = Callable[[Dataset], RegularisedRisk]  #: (1) on data, of which some queries may weigh nothing
+Problem = Callable[[Dataset], RegularizedRisk]  #: (1) on data, of which some queries may weigh nothing
 Solves = Optimizer[Any, Theta, Any]  #: an optimizer of (1), with a state of its own kind
 
 
@@ -76,7 +76,7 @@ class LargeMarginRanker(Ranker):
         """(1), at any strength, for each setting besides the strength that the data may choose."""
 
     @abstractmethod
-    def _optimizer(self, problem: RegularisedRisk) -> Solves:
+    def _optimizer(self, problem: RegularizedRisk) -> Solves:
         """What solves (1); where the problem is convex, or a `ConcaveConvexBundle` solves it, it can go on at another strength."""
 
     def _architecture(self, data: Dataset) -> Architecture:
@@ -87,7 +87,7 @@ class LargeMarginRanker(Ranker):
         """After how many steps without a better iterate training ends, where the solver does not know when it is done."""
         return None
 
-    def _start(self, problem: RegularisedRisk) -> Theta:
+    def _start(self, problem: RegularizedRisk) -> Theta:
         """Where the first strength starts: as good as at 0, where all documents tie and the order of the rows would rank them."""
         architecture = problem.architecture
         if not architecture.linear:
@@ -98,7 +98,7 @@ class LargeMarginRanker(Ranker):
         steepness = norm(slope) * norm(direction)
         return problem.center + (NUDGE * loss / steepness * direction if steepness > 0 else 0.0)
 
-    def _remark(self, problem: RegularisedRisk, reached: Duality | None) -> str:
+    def _remark(self, problem: RegularizedRisk, reached: Duality | None) -> str:
         """What to say of a solution that is of no use."""
         return ""
 
@@ -170,7 +170,7 @@ class Path:
         """What there is to solve on ``data``, in turn; without a ``judge`` by the objective alone."""
 
         @cache
-        def posed() -> tuple[RegularisedRisk, Theta]:
+        def posed() -> tuple[RegularizedRisk, Theta]:
             problem = self.problem(data)
             return problem, self.ranker._start(problem)
 
@@ -183,7 +183,7 @@ class Candidate:
     """A run that solves a problem at one strength; where its solver can, from where the candidate before it on the path ended."""
 
     path: Path
-    posed: Callable[[], tuple[RegularisedRisk, Theta]]  #: the problem at any strength, and where to begin; made when first asked for
+    posed: Callable[[], tuple[RegularizedRisk, Theta]]  #: the problem at any strength, and where to begin; made when first asked for
     l2: float
     chosen: Mapping[str, object]
     judge: Callable[[Theta, float], Verdict]

@@ -12,8 +12,8 @@ from dataclasses import replace
 from functools import partial
 
 from exactrank._support.settings import setting
-from exactrank.learning.objectives.losses import Loss, Normalise, PairHinge
-from exactrank.learning.objectives.regularized_risk import RegularisedRisk
+from exactrank.learning.objectives.losses import Loss, Normalize, PairHinge
+from exactrank.learning.objectives.regularized_risk import RegularizedRisk
 from exactrank.learning.optimizers.cutting_plane import Bundle
 from exactrank.learning.optimizers.slopes import StronglyConvex
 from exactrank.measures.base import Measure
@@ -34,12 +34,12 @@ class RankSVM(LargeMarginRanker):
     takes = replace(LargeMarginRanker.takes, pairs=True)
 
     loss: Loss = setting(default="squared-hinge", help="Hinge loss of a pair, plain or squared.", search=("hinge", "squared-hinge"))
-    normalize: Normalise = setting(
+    normalize: Normalize = setting(
         default="query", help="What has equal weight: each query, or each pair whatever its query.", search=("query", "pairs")
     )
 
     def _problems(self, measure: Measure, architecture: Architecture) -> Sequence[tuple[Mapping[str, object], Problem]]:
-        return [({}, partial(RegularisedRisk, PairHinge(self.loss, self.normalize), architecture, threads=self.threads))]
+        return [({}, partial(RegularizedRisk, PairHinge(self.loss, self.normalize), architecture, threads=self.threads))]
 
-    def _optimizer(self, problem: RegularisedRisk) -> Solves:
+    def _optimizer(self, problem: RegularizedRisk) -> Solves:
         return StronglyConvex(self.tolerance) if self.loss == "squared-hinge" else Bundle(self.tolerance)

@@ -83,7 +83,7 @@ class SPSARank(Ranker):
         asked = task.measure.over(task.data, threads=task.threads)
         problem = Measured(asked.with_ties(worst_tie_order(task.measure).ties), architecture, asked)
         judge: Judge[Theta] = Judge(
-            task, lambda theta: architecture.score(theta, task.threads), by_objective=True, reported=problem.reported
+            task, lambda theta: architecture.score(theta, task.threads), by_objective=True, reported=problem.reported_value
         )
 
         def run(number: int) -> Part[Theta]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from exactrank._support.settings import Range, setting
 from exactrank.data.dataset import Dataset
-from exactrank.learning.objectives.regularized_risk import RampRisk, RegularisedRisk
+from exactrank.learning.objectives.regularized_risk import RampRisk, RegularizedRisk
 from exactrank.learning.objectives.ridge import ridge_weights
 from exactrank.learning.objectives.structured import Bound, Shape, Slack, Structured
 from exactrank.learning.optimizers.base import Duality, Theta
@@ -95,13 +95,13 @@ class StructuredRanker(LargeMarginRanker):
             found.append((chosen, partial(self._problem, loss, architecture)))
         return found
 
-    def _problem(self, loss: Structured, architecture: Architecture, data: Dataset) -> RegularisedRisk:
+    def _problem(self, loss: Structured, architecture: Architecture, data: Dataset) -> RegularizedRisk:
         if loss.bound == "convex":
-            return RegularisedRisk(loss, architecture, data, threads=self.threads)
+            return RegularizedRisk(loss, architecture, data, threads=self.threads)
         grades = architecture.theta_of(ridge_weights(data))
         return RampRisk(loss, architecture, data, center=grades / loss.unit(data), threads=self.threads)
 
-    def _optimizer(self, problem: RegularisedRisk) -> Solves:
+    def _optimizer(self, problem: RegularizedRisk) -> Solves:
         if self.hidden is not None:
             return Adam(batch_size=BATCH)
         if self.solver in ("subgradient", "conjugate"):
@@ -117,10 +117,10 @@ class StructuredRanker(LargeMarginRanker):
     def _stale(self) -> int | None:
         return None if self.hidden is None else STALE
 
-    def _start(self, problem: RegularisedRisk) -> Theta:
+    def _start(self, problem: RegularizedRisk) -> Theta:
         return problem.center if isinstance(problem, RampRisk) else super()._start(problem)
 
-    def _remark(self, problem: RegularisedRisk, reached: Duality | None) -> str:
+    def _remark(self, problem: RegularizedRisk, reached: Duality | None) -> str:
         """Whether (2) has collapsed to w = 0, where no perfect ranking is in reach."""
         if isinstance(problem, RampRisk) or reached is None:
             return ""

@@ -150,7 +150,7 @@ class SPSAConvergence(Experiment, name="spsa-convergence", full=WEB | {"evaluati
         unit = float(log(2)) / problem.value(np.zeros(problem.architecture.size))
         state = method.init(problem, *self._start(problem, number))
         asked, costs = [state.evaluations], [state.value * unit]
-        while not state.done and state.evaluations < self.evaluations:
+        while not state.is_done and state.evaluations < self.evaluations:
             state = method.step(problem, state)
             asked.append(state.evaluations)
             costs.append(state.value * unit)

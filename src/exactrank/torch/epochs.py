@@ -190,7 +190,7 @@ class Epochs:
 
     def _diverge(self, state: EpochState) -> EpochState:
         trouble = f"a learning rate of {self.learning_rate:g} diverged in epoch {state.steps + 1}; use a smaller learning_rate"
-        return replace(state, done=True, trouble=trouble)
+        return replace(state, is_done=True, trouble=trouble)
 
     def _optimizer(self, problem: ModuleProblem, state: EpochState) -> torch.optim.AdamW:
         parameters = _parameters(problem.module)

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 import exactrank as er
 from exactrank.learning.objectives.losses import PairHinge
-from exactrank.learning.objectives.regularized_risk import RampRisk, RegularisedRisk
+from exactrank.learning.objectives.regularized_risk import RampRisk, RegularizedRisk
 from exactrank.learning.objectives.structured import Structured
 from exactrank.models.architecture import LinearModel
 from tests.rankers.test_rankers import rows
@@ -28,7 +28,7 @@ def thetas(seed, count=1, size=4):
 
 
 def risk_of(loss, data, strength=0.3):
-    return RegularisedRisk(loss, LinearModel().on(data), data, strength)
+    return RegularizedRisk(loss, LinearModel().on(data), data, strength)
 
 
 @given(name=st.sampled_from(list(LOSSES)), seed=SEEDS)
@@ -57,7 +57,7 @@ def test_planes_of_some_parts_are_those_of_all(seed):
 @given(seed=SEEDS)
 def test_value_and_slope_are_those_of_risk_and_penalty(seed):
     data, (theta, center) = data_of(seed), thetas(seed, 2)
-    problem = RegularisedRisk(PairHinge(), LinearModel().on(data), data, 0.7, center)
+    problem = RegularizedRisk(PairHinge(), LinearModel().on(data), data, 0.7, center)
     value, slope = problem.value_and_slope(theta)
     risk, steep = problem.risk(theta)
     np.testing.assert_allclose(-value, risk + 0.35 * np.sum((theta - center) ** 2), rtol=1e-12)
@@ -76,7 +76,7 @@ def test_the_convexified_ramp_touches_it_and_lies_above(seed):
     data, (here, there) = data_of(seed), thetas(seed, 2)
     ramp = Structured(MEASURE, bound="ramp")
     problem = RampRisk(ramp, LinearModel().on(data), data, 0.1, here)
-    convex = problem.convexified(here)
+    convex = problem.convexify(here)
     np.testing.assert_allclose(convex.risk(here)[0], problem.risk(here)[0], rtol=1e-9)
     np.testing.assert_allclose(convex.risk(here)[1], problem.risk(here)[1], rtol=1e-9, atol=1e-12)
     assert problem.risk(there)[0] <= convex.risk(there)[0] + 1e-9
@@ -89,13 +89,13 @@ def test_the_ramp_is_one_convex_function_less_another(measure, seed):
     data, (here, there) = data_of(seed), thetas(seed, 2)
     data = replace(data, query_weight=np.arange(data.n_queries) + 0.5)
     problem = RampRisk(Structured(measure, bound="ramp"), LinearModel().on(data), data, 0.1, here)
-    (f, f_slope), (h, h_slope) = problem.apart(here)
+    (f, f_slope), (h, h_slope) = problem.split(here)
     risk, slope = problem.risk(here)
     np.testing.assert_allclose((f - h, *(f_slope - h_slope)), (risk, *slope), rtol=1e-9, atol=1e-12)
-    for (value, steep), (other, _) in zip(problem.apart(here), problem.apart(there), strict=True):
+    for (value, steep), (other, _) in zip(problem.split(here), problem.split(there), strict=True):
         assert other >= value + steep @ (there - here) - 1e-9
     weight = np.repeat(data.weights / data.weights.sum(), data.sizes)
     scores = problem.architecture.scores(here, data.X, 1)
     coefficients = Structured(measure).separation(data).coefficients(scores, data.indptr, None)
     np.testing.assert_allclose(h, (weight * coefficients) @ scores, rtol=1e-6, atol=1e-9)
-    assert h >= problem.apart(there)[1][1] @ here - 1e-9  # no other ranking has more
+    assert h >= problem.split(there)[1][1] @ here - 1e-9  # no other ranking has more

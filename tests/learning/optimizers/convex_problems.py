@@ -200,7 +200,7 @@ def rng():
 def states(optimizer, problem, theta, most=3000):
     """All that a run goes through."""
     seen = [optimizer.init(problem, theta, rng())]
-    while not seen[-1].done and seen[-1].steps < most:
+    while not seen[-1].is_done and seen[-1].steps < most:
         seen.append(optimizer.step(problem, seen[-1]))
     return seen
 
@@ -216,7 +216,7 @@ def check(problem, seen, best):
     assert [s.steps for s in seen] == list(range(len(seen)))
     for s in seen:
         assert -s.value == s.duality.primal == pytest.approx(problem.value(s.theta), abs=rounding)
-    assert seen[-1].done
+    assert seen[-1].is_done
     assert seen[-1].duality.gap <= 1e-6
     assert not seen[-1].trouble
 

@@ -48,11 +48,11 @@ def test_a_step_asks_once_and_only_for_the_risk():
 def test_at_another_strength_the_planes_are_taken_over(strength):
     problem, optimizer = problems.hinges(0, strength=0.02), Bundle(1e-6)
     last, other = states(optimizer, problem, problem.center)[-1], problem.at(strength)
-    resumed = optimizer.resumed(other, last, rng())
+    resumed = optimizer.resume(other, last, rng())
     assert other.asked == 0
     assert -resumed.value == pytest.approx(other.value(last.theta))
     fresh = states(optimizer, other, problem.center)[-1].duality
-    while not resumed.done:
+    while not resumed.is_done:
         resumed = optimizer.step(other, resumed)
     assert resumed.duality.primal == pytest.approx(fresh.primal, rel=2e-6)
 

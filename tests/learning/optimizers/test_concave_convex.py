@@ -29,14 +29,14 @@ class Ramps(Convex):
         value, slope = self.svm.risk(theta)
         return value - float(off @ theta), slope - off
 
-    def convexified(self, theta):
+    def convexify(self, theta):
         # what is taken off is linear, so it is one plane for all: a part of its own
         v = np.concatenate([self.svm.v, np.zeros((1, 2, len(theta)))])
         v[-1] = -self._taken_off(theta)
         b = np.concatenate([self.svm.b, np.zeros((1, 2))])
         return Maxima(self.strength, self.center, b=b, v=v)
 
-    def apart(self, theta):
+    def split(self, theta):
         off = self._taken_off(theta)
         return self.svm.risk(theta), (float(off @ theta), off)
 
@@ -54,7 +54,7 @@ class Steps:
     """An inner optimizer that goes one to the right."""
 
     def init(self, problem, theta, rng):
-        return State(theta + 1.0, 0.0, done=True)
+        return State(theta + 1.0, 0.0, is_done=True)
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Far(Convex):
     def risk(self, theta):
         return float(np.abs(theta - 9.0).sum()), np.sign(theta - 9.0)
 
-    def convexified(self, theta):
+    def convexify(self, theta):
         return self
 
 
@@ -93,7 +93,7 @@ def test_it_ends_where_the_convex_problem_above_has_its_minimum(seed):
     problem = ramps(seed)
     method = ConcaveConvex(CuttingPlane(1e-10), tolerance=1e-12)
     end = states(method, problem, problem.center, 100)[-1].theta
-    above = problem.convexified(end)
+    above = problem.convexify(end)
     best = states(CuttingPlane(1e-10), above, end, 200)[-1].theta
     np.testing.assert_allclose(above.value(end), problem.value(end), rtol=1e-12)
     assert above.value(end) <= above.value(best) * (1 + 1e-6)
@@ -103,13 +103,13 @@ def test_it_ends_where_the_convex_problem_above_has_its_minimum(seed):
 def test_a_bundle_below_the_convex_part_ends_where_no_plane_promises_more(seed):
     problem = ramps(seed)
     seen = states(ConcaveConvexBundle(1e-9), problem, problem.center, 300)
-    assert seen[-1].done
+    assert seen[-1].is_done
     assert not seen[-1].trouble
     end = seen[-1].theta
-    above = problem.convexified(end)
+    above = problem.convexify(end)
     least = -states(CuttingPlane(1e-9), above, end, 200)[-1].duality.value
     assert above.value(end) <= least * (1 + 1e-3)
-    f, h = problem.apart(end)
+    f, h = problem.split(end)
     assert (seen[-1].f[0], seen[-1].h[0]) == (f[0], h[0])
 
 
@@ -118,11 +118,11 @@ def test_a_bundle_goes_on_at_another_strength_from_the_same_theta_and_planes(see
     problem, method = ramps(seed), ConcaveConvexBundle(1e-6)
     end = states(method, problem, problem.center, 100)[-1]
     weaker = replace(problem, strength=problem.strength / 10)
-    begun = method.resumed(weaker, end, RNG(0))
-    assert (begun.steps, begun.done, begun.planes.count) == (0, False, end.planes.count)
+    begun = method.resume(weaker, end, RNG(0))
+    assert (begun.steps, begun.is_done, begun.planes.count) == (0, False, end.planes.count)
     np.testing.assert_allclose(-begun.value, weaker.value(end.theta), rtol=1e-12)
     last = begun
-    while not last.done and last.steps < 100:
+    while not last.is_done and last.steps < 100:
         last = method.step(weaker, last)
     assert weaker.value(last.theta) <= weaker.value(end.theta) * (1 + 1e-12)
     assert method.step(problem, end).theta.tobytes() == method.step(problem, end).theta.tobytes()  # nothing was changed
@@ -150,11 +150,11 @@ def test_trouble_within_a_step_is_told():
     end = states(ConcaveConvexBundle(0.0, sweeps=1, inexact=1e-15), problem, problem.center, 50)[-1]
     assert "quadratic program" in end.trouble
     end = states(ConcaveConvexBundle(), problem, np.full_like(problem.center, np.nan), 5)[-1]
-    assert end.done
+    assert end.is_done
     assert "not finite at the start" in end.trouble
 
 
-@pytest.mark.parametrize("given", [{"most": 0}, {"tolerance": -1.0}, {"tolerance": float("nan")}])
+@pytest.mark.parametrize("given", [{"max_steps": 0}, {"tolerance": -1.0}, {"tolerance": float("nan")}])
 def test_bad_settings_are_refused(given):
     with pytest.raises(SettingError, match="concave-convex"):
         ConcaveConvex(CuttingPlane(), **given)
@@ -189,6 +189,6 @@ def test_the_gap_of_a_smooth_problem_holds_and_closes(seed, strength):
         assert state.duality.primal >= least * (1 - 1e-12)
     assert seen[-1].duality.gap <= 1e-6
     np.testing.assert_allclose(-seen[-1].value, least, rtol=1e-6)
-    resumed = method.resumed(replace(problem, strength=2 * strength), method.init(problem, problem.best, rng), rng)
-    assert not resumed.done
+    resumed = method.resume(replace(problem, strength=2 * strength), method.init(problem, problem.best, rng), rng)
+    assert not resumed.is_done
     assert resumed.duality.gap > 1e-6

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from exactrank._support.serialize import from_record, to_record
 from exactrank.errors import SettingError
 from exactrank.learning.objectives.step_function import Interval
-from exactrank.learning.optimizers.coordinate import CoordinateSearch, Guarded, Limits, Powell, rescaled
+from exactrank.learning.optimizers.coordinate import CoordinateSearch, GuardedProblem, Limits, Powell, rescale
 from exactrank.learning.training.judge import unheard
 from exactrank.learning.training.run import Recorder, Run
 
@@ -54,10 +54,10 @@ class QuadraticSpot:
         alpha = min(max(pull / (d @ self.problem.shape @ d), low), high)
         return Interval(alpha, alpha, self.problem.value(self.theta + alpha * d))
 
-    def point(self, direction, interval):
+    def choose_alpha(self, direction, interval):
         return interval.low
 
-    def moved(self, direction, alpha):
+    def move(self, direction, alpha):
         d = np.eye(len(self.theta))[direction] if isinstance(direction, int) else direction
         return QuadraticSpot(self.problem, self.theta + alpha * d)
 
@@ -190,20 +190,20 @@ def test_a_state_can_be_taken_up_again_to_the_bit(search):
 
 def test_rescaling_changes_no_digit():
     theta = np.array([0.1, -3.7, 1e-9])
-    assert np.all(rescaled(theta) / theta == rescaled(theta)[0] / theta[0])
-    assert 0.5 <= np.abs(rescaled(theta)).max() < 1
-    assert rescaled(np.zeros(2)).tolist() == [0, 0]
+    assert np.all(rescale(theta) / theta == rescale(theta)[0] / theta[0])
+    assert 0.5 <= np.abs(rescale(theta)).max() < 1
+    assert rescale(np.zeros(2)).tolist() == [0, 0]
 
 
 def test_a_guard_forbids_steps_that_harm_it():
     ours, guard = separable(np.array([4.0, 4.0])), separable(np.array([4.0, -4.0]))
-    found = run(CoordinateSearch(limits=ANYWHERE), Guarded(ours, guard), np.array([1.0, 1.0]))
+    found = run(CoordinateSearch(limits=ANYWHERE), GuardedProblem(ours, guard), np.array([1.0, 1.0]))
     np.testing.assert_allclose(found.iterate, [4.0, 1.0])
     assert found.verdict.value == ours.value(found.iterate)
-    free = run(CoordinateSearch(limits=ANYWHERE), Guarded(ours, guard), np.zeros(2), steps=1)
+    free = run(CoordinateSearch(limits=ANYWHERE), GuardedProblem(ours, guard), np.zeros(2), steps=1)
     assert free.iterate[0] == 4.0
     indifferent = Quadratic(np.zeros(2), np.zeros((2, 2)))
-    assert run(CoordinateSearch(limits=ANYWHERE), Guarded(ours, indifferent), np.ones(2)).iterate.tolist() == [4.0, 4.0]
+    assert run(CoordinateSearch(limits=ANYWHERE), GuardedProblem(ours, indifferent), np.ones(2)).iterate.tolist() == [4.0, 4.0]
 
 
 @pytest.mark.parametrize("bad", [{"low": 1.0, "high": 1.0}, {"window": 0.0}, {"low": math.nan}])

@@ -217,12 +217,12 @@ def test_the_least_sum_of_maxima_is_that_of_a_general_solver(seed, strength, opt
 def test_at_another_strength_the_planes_are_taken_over(optimizer, strength):
     problem = problems.classes(0, strength=0.02)
     last, other = states(optimizer, problem, problem.center)[-1], problem.at(strength)
-    resumed = optimizer.resumed(other, last, rng())
+    resumed = optimizer.resume(other, last, rng())
     assert other.asked == 0
     assert -resumed.value == pytest.approx(other.value(last.theta))
     assert resumed.duality.dual > optimizer.init(other, problem.center, rng()).duality.dual
     fresh = states(optimizer, other, problem.center)[-1].duality
-    while not resumed.done:
+    while not resumed.is_done:
         resumed = optimizer.step(other, resumed)
     assert resumed.duality.primal == pytest.approx(fresh.primal, rel=2e-6)
     assert resumed.duality.dual <= fresh.primal
@@ -289,15 +289,15 @@ def test_a_good_start_needs_no_step():
 def test_a_program_that_is_not_solved_is_trouble_and_the_best_so_far_kept():
     problem = problems.classes(0, strength=1e-6)
     seen = states(CuttingPlane(1e-6, level=1, inexact=1e-6, sweeps=1), problem, problem.center)
-    assert seen[-1].done
+    assert seen[-1].is_done
     assert "was not solved in 10 sweeps" in seen[-1].trouble
     assert "allow more sweeps or raise the strength" in seen[-1].trouble
     assert seen[-1].steps == seen[-2].steps + 1
     assert np.array_equal(seen[-1].theta, seen[-2].theta)
     assert seen[-1].value == max(s.value for s in seen)
-    easier = CuttingPlane(1e-3).resumed(problem.at(0.1), seen[-1], rng())
+    easier = CuttingPlane(1e-3).resume(problem.at(0.1), seen[-1], rng())
     assert not easier.trouble
-    assert not easier.done
+    assert not easier.is_done
     assert CuttingPlane(1e-3).step(problem.at(0.1), easier).duality.gap < easier.duality.gap
 
 
@@ -322,7 +322,7 @@ def test_numbers_too_large_are_trouble():
     huge = dataclasses.replace(problem, v=problem.v * 1e200)
     with np.errstate(all="ignore"):
         last = states(CuttingPlane(), huge, problem.center)[-1]
-    assert last.done
+    assert last.is_done
     assert "scale the features" in last.trouble
     assert np.array_equal(last.theta, problem.center)
 
@@ -333,7 +333,7 @@ def test_a_start_that_is_not_finite_is_named(bad):
     problem.v[3, 1, 2] = bad
     with np.errstate(all="ignore"):
         state = CuttingPlane().init(problem, np.ones(5), rng())
-    assert state.done
+    assert state.is_done
     assert "not finite at the start" in state.trouble
 
 

@@ -343,8 +343,8 @@ def test_every_optimizer_declares_what_it_asks(name):
     asked = questions(getattr(optimizers, name).asks)
     assert asked
     assert set(asked) <= {
-        "alone", "apart", "at", "best", "center", "convexified", "dimension", "moved", "parts", "pass_over", "performance", "planes",
-        "risk", "scores", "slope", "slope_of", "start", "strength", "value", "value_and_slope", "weight",
+        "at", "best", "by_coordinate", "center", "convexify", "dimension", "parts", "pass_over", "performance", "planes",
+        "risk", "scores", "slope", "slope_of", "split", "start", "strength", "value", "value_and_slope", "weight",
     }  # fmt: skip
 
 

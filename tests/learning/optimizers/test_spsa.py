@@ -218,7 +218,7 @@ def test_a_run_that_diverges_says_so(method):
     f, _ = quadratic(5, seed=2)
     for told in (f, lambda x: f(x) if np.max(np.abs(x)) < 1e9 else -np.inf):
         last = run(replace(method, a0=1e8, c0=0.1), Values(told), np.ones(5), 20)[-1]
-        assert last.done
+        assert last.is_done
         assert "a0=1e+08 diverged in step" in last.trouble
         assert "use a smaller a0" in last.trouble
         assert last.value == told(last.theta) > -np.inf
@@ -305,9 +305,9 @@ def test_what_is_reported_comes_from_the_ranking_of_the_last_value(drawn, measur
     problem, elsewhere = Measured(over.with_ties(ties), counting, over), -theta - 1
     there, here = (asked.mean(linear.scores(point, data.X, None)) for point in (elsewhere, theta))
     assert problem.value(theta) == asked.with_ties(ties).mean(linear.scores(theta, data.X, None))
-    assert (problem.reported(theta), len(scored)) == (here, 1)
-    assert (problem.reported(elsewhere), len(scored)) == (there, 2)
-    assert (problem.reported(theta), Measured(over, linear).reported(theta)) == (here, here)
+    assert (problem.reported_value(theta), len(scored)) == (here, 1)
+    assert (problem.reported_value(elsewhere), len(scored)) == (there, 2)
+    assert (problem.reported_value(theta), Measured(over, linear).reported_value(theta)) == (here, here)
 
 
 @given(tied(), MEASURES, st.sampled_from([0.25, 1.0, 2.0]))

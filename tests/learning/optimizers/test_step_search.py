@@ -47,7 +47,7 @@ class Cosine:
 def states(search, problem, start, seed=0, most=400):
     state = search.init(problem, start, np.random.default_rng(seed))
     found = [state]
-    while not state.done and len(found) < most:
+    while not state.is_done and len(found) < most:
         state = search.step(problem, state)
         found.append(state)
     return found
@@ -66,7 +66,7 @@ def test_the_value_never_falls_and_is_that_of_the_parameters(peak, seed):
 def test_at_the_end_no_step_that_it_tries_is_better(peak):
     search, problem = StepSearch(tries=8, tolerance=0.0, normalize=False), Quadratic(peak)
     last = states(search, problem, np.ones(len(peak)), most=5000)[-1]
-    assert last.done
+    assert last.is_done
     for i in range(len(peak)):
         size = abs(last.theta[i]) or np.mean(np.abs(last.theta)) or 1.0
         for step in [*(0.05 * size * 2.0**n for n in range(8)), *(-0.05 * size * 2.0**n for n in range(8)), -last.theta[i]]:
@@ -134,10 +134,10 @@ def test_values_at_once_are_the_same_search(peak):
 
 def test_it_ends_where_nothing_is_better():
     class Bounded(Quadratic):
-        most = -0.5
+        upper_bound = -0.5
 
     found = states(StepSearch(normalize=False), Bounded(np.array([3.0, -2.0])), np.ones(2))
-    assert found[-1].done
+    assert found[-1].is_done
     assert found[-1].value >= -0.5 > found[-2].value
 
 

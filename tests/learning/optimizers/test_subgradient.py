@@ -47,9 +47,9 @@ def test_at_a_kink_steepest_subgradients_are_stuck_and_conjugate_ones_are_not():
     start, problem = np.array([1.0, 0.0]), Kink(0.01, np.zeros(2))
     steepest = states(Subgradient(convex=False), problem, start)[-1]
     conjugate = states(Subgradient(conjugate=True, convex=False), problem, start)[-1]
-    assert steepest.done
+    assert steepest.is_done
     assert np.array_equal(steepest.theta, start)
-    assert conjugate.done
+    assert conjugate.is_done
     assert problem.value(conjugate.theta) == pytest.approx(1, abs=0.02)
 
 
@@ -62,7 +62,7 @@ def test_without_convexity_it_descends_and_claims_nothing(conjugate, seed):
     values = [s.value for s in seen]
     assert values == sorted(values)
     assert all(s.duality is None for s in seen)
-    assert seen[-1].done
+    assert seen[-1].is_done
     on_ramp = (start > 0) & (start < 1)
     assert np.all(seen[-1].theta[on_ramp] <= 0.02)
     assert np.all(seen[-1].theta[~on_ramp] == start[~on_ramp])
@@ -84,11 +84,11 @@ def test_a_step_asks_once_and_states_are_values(optimizer):
 def test_at_another_strength_it_goes_on(optimizer, strength):
     problem = problems.hinges(0, strength=0.02)
     last, other = states(optimizer, problem, problem.center)[-1], problem.at(strength)
-    resumed = optimizer.resumed(other, last, rng())
+    resumed = optimizer.resume(other, last, rng())
     assert -resumed.value == pytest.approx(other.value(last.theta))
     assert resumed.duality.dual > optimizer.init(other, problem.center, rng()).duality.dual
     fresh = states(optimizer, other, problem.center)[-1].duality
-    while not resumed.done:
+    while not resumed.is_done:
         resumed = optimizer.step(other, resumed)
     assert resumed.duality.primal == pytest.approx(fresh.primal, rel=2e-6)
     assert resumed.duality.gap <= 1e-6
@@ -114,7 +114,7 @@ def test_where_numbers_end_the_reach_is_shortened():
         problem = Walled(1e-3, np.zeros(2))
         last = states(optimizer, problem, np.array([-1.9, -1.9]))[-1]
         assert problem.asked > 0
-        assert last.done
+        assert last.is_done
         assert not last.trouble
         assert last.theta == pytest.approx(np.ones(2), abs=1e-2)
 
@@ -127,7 +127,7 @@ def test_trouble_with_the_planes_is_told():
 
     last = states(Subgradient(), Breaking(0.01, np.zeros(2)), np.array([1.0, 0.0]))[-1]
     assert last.stuck
-    assert last.done
+    assert last.is_done
     assert "too large" in last.trouble
 
 
@@ -138,7 +138,7 @@ def test_a_start_that_is_not_finite_is_named(optimizer):
             return np.nan, theta
 
     state = optimizer.init(Nowhere(1.0, np.zeros(2)), np.ones(2), rng())
-    assert state.done
+    assert state.is_done
     assert "not finite at the start" in state.trouble
 
 
@@ -146,7 +146,7 @@ def test_nowhere_to_go_is_the_end():
     for optimizer in (Subgradient(), Subgradient(convex=False)):
         seen = states(optimizer, Ramp(1.0, np.full(3, -1.0)), np.full(3, -1.0))
         assert len(seen) <= 2
-        assert seen[-1].done
+        assert seen[-1].is_done
 
 
 def test_settings_are_checked():

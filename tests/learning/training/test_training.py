@@ -41,8 +41,8 @@ class Walk:
     def init(self, problem, theta, rng):
         return WalkState(theta, float(theta[0]), draws=draws_of(rng))
 
-    def resumed(self, problem, state, rng):
-        return replace(state, steps=0, done=False, theta=state.theta - 1)
+    def resume(self, problem, state, rng):
+        return replace(state, steps=0, is_done=False, theta=state.theta - 1)
 
     def step(self, problem, state):
         rng = drawing_from(state.draws)

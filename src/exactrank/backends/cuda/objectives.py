@@ -93,7 +93,7 @@ def _top_forces(
 
 
 def _with_bounded_gain(measure: Measure, lists: Lists, grades: Array) -> tuple[Measure, Lists, Array]:
-    """Return what `exactrank.learning.objectives.bounded_gain.bounded` does, without waiting for the device."""
+    """Return what `exactrank.learning.objectives.bounded_gain.bound_exponents` does, without waiting for the device."""
     if isinstance(measure, DCG) and measure.gain == "exp2":
         xp = lists.device.xp
         return measure, lists, grades * (MOST / xp.maximum(grades.max(), MOST))

@@ -1,11 +1,11 @@
-"""A measure subject to constraints on others, along lines and so everywhere: exactly, since all are step functions of one alpha.
+"""A measure subject to constraints on other measures, searched exactly: along a line all of them are step functions.
 
-    F = f               where all constraints hold                                                              (1)
-      = -shortfall      elsewhere: by how much they are missed, each as a share of its level, added up
+    F = f               if all constraints hold                                                                 (1)
+      = -shortfall      otherwise: the sum of the amounts by which they are missed, each as a share of its level
 
-Measures are at least 0, so F prefers any point that keeps the constraints to any that does not. An ascent of F from weights that
-miss one therefore first meets them, and then maximizes f without leaving them. On the breakpoints of all of them F is a step
-function too, so its best interval along a line is exact.
+Measures are at least 0, so F prefers points that keep the constraints to all others. An ascent of F therefore first meets the
+constraints, and then maximizes f without breaking them. F is a step function with the breakpoints of all measures, so its best
+interval along a line is exact.
 """
 
 import math
@@ -15,23 +15,25 @@ from dataclasses import replace
 import numpy as np
 
 from exactrank.data.dataset import Dataset
-from exactrank.learning.objectives.linear_profile import Direction, LinearProfile, Place, Reach, Theta
-from exactrank.learning.objectives.step_function import SAME_VALUE, Interval, StepFunction, together
+from exactrank.learning.objectives.linear_profile import LinearProfile, ProfilePoint, Reach
+from exactrank.learning.objectives.searched_measure import Direction
+from exactrank.learning.objectives.step_function import SAME_VALUE, Interval, StepFunction, with_common_breakpoints
 from exactrank.measures.bound import BoundMeasure, DatasetMeasure
 from exactrank.measures.goal import Constraint
 from exactrank.measures.ties import worst_tie_order
+from exactrank.models.architecture import Theta
 
 
-def constrained(f: StepFunction, others: Sequence[tuple[StepFunction, Constraint]]) -> StepFunction:
-    """(1) of step functions: ``f`` subject to a constraint on each of the ``others``."""
-    own, *rest = together([f, *(g for g, _ in others)])
-    missed = [(each.shortfall(g.values), each.shortfall(g.at)) for g, (_, each) in zip(rest, others, strict=True)]
-    between, at = (np.sum(parts, axis=0) for parts in zip(*missed, strict=True))
-    return StepFunction(own.breakpoints, np.where(between > 0, -between, own.values), np.where(at > 0, -at, own.at))
+def constrain(f: StepFunction, constraints: Sequence[tuple[StepFunction, Constraint]]) -> StepFunction:
+    """Return (1) of step functions: ``f`` subject to ``constraints``, each on a function of its own."""
+    f, *functions = with_common_breakpoints([f, *(g for g, _ in constraints)])
+    shortfalls = [(one.shortfall(g.values), one.shortfall(g.at)) for g, (_, one) in zip(functions, constraints, strict=True)]
+    between, at = (np.sum(parts, axis=0) for parts in zip(*shortfalls, strict=True))
+    return StepFunction(f.breakpoints, np.where(between > 0, -between, f.values), np.where(at > 0, -at, f.at))
 
 
 def worst_for(constraint: Constraint, data: Dataset, threads: int | None) -> DatasetMeasure:
-    """Return the constraint's measure over ``data``, with tied documents in the order that is worst for the constraint, or on average."""
+    """Return the constraint's measure over ``data``; tied documents are in the order that is worst for the constraint, unless averaged."""
     measure = constraint.measure
     over = worst_tie_order(measure).over(data, threads=threads)
     return over if measure.ties == "expected" or constraint.sign == ">=" else replace(over, adjust=_best_first)
@@ -43,52 +45,52 @@ def _best_first(bound: BoundMeasure) -> BoundMeasure:
 
 
 class ConstrainedProfile:
-    """(1) as a function of a linear model's weights: ``problem`` subject to the constraints of ``others``."""
+    """(1) as a function of a linear model's weights: ``problem`` subject to ``constraints``, each on another measure."""
 
-    def __init__(self, problem: LinearProfile, others: Sequence[tuple[LinearProfile, Constraint]]) -> None:
+    def __init__(self, problem: LinearProfile, constraints: Sequence[tuple[LinearProfile, Constraint]]) -> None:
         self.dimension = problem.dimension
-        self._problem, self._others = problem, others
+        self._problem, self._constraints = problem, constraints
 
-    def foresee(self, directions: Sequence[Direction], reach: Reach) -> None:
-        """Searches will be along ``directions``, in turn: first of the measure itself."""
-        self._problem.foresee(directions, reach)
+    def announce(self, directions: Sequence[Direction], reach: Reach) -> None:
+        """Announce searches along ``directions``, in turn; the first question of each is about the measure itself."""
+        self._problem.announce(directions, reach)
 
     def value(self, theta: Theta) -> float:
-        """(1) at ``theta``."""
+        """Return (1) at ``theta``."""
         return self.at(theta).value
 
-    def at(self, theta: Theta) -> "ConstrainedPlace":
-        """The place to search from."""
-        return ConstrainedPlace(self._problem.at(theta), [(other.at(theta), each) for other, each in self._others])
+    def at(self, theta: Theta) -> "ConstrainedPoint":
+        """Return the point ``theta``, to search from."""
+        return ConstrainedPoint(self._problem.at(theta), [(profile.at(theta), one) for profile, one in self._constraints])
 
 
-class ConstrainedPlace:
-    """A point in weight space, with the places of all measures there."""
+class ConstrainedPoint:
+    """A point in weight space, with the values of all measures there."""
 
-    def __init__(self, place: Place, others: Sequence[tuple[Place, Constraint]]) -> None:
-        self.theta, self.point = place.theta, place.point
-        missed = math.fsum(each.shortfall(other.value) for other, each in others)
-        self.value = -missed if missed > 0 else place.value
-        self._place, self._others = place, others
+    def __init__(self, point: ProfilePoint, constraints: Sequence[tuple[ProfilePoint, Constraint]]) -> None:
+        self.theta, self.choose_alpha = point.theta, point.choose_alpha
+        shortfall = math.fsum(one.shortfall(measured.value) for measured, one in constraints)
+        self.value = -shortfall if shortfall > 0 else point.value
+        self._point, self._constraints = point, constraints
 
     def best(self, direction: Direction, low: float = -math.inf, high: float = math.inf) -> Interval:
-        """The interval of alpha where (1) is largest.
+        """Return the interval of alpha in which (1) is largest.
 
-        The measure's own best interval will do where nothing better is possible, or its point keeps all constraints.
+        It is the measure's own best interval if no other can be better, or if its point keeps all constraints.
         """
         if self.value >= 0:
-            free = self._place.best(direction, low, high)
-            if free.value <= self.value + SAME_VALUE or self.moved(direction, self.point(direction, free)).value >= 0:
-                return free
-        others = [(other.profile(direction), each) for other, each in self._others]
-        return constrained(self._place.profile(direction), others).best(low, high)
+            unconstrained = self._point.best(direction, low, high)
+            alpha = self.choose_alpha(direction, unconstrained)
+            if unconstrained.value <= self.value + SAME_VALUE or self.move(direction, alpha).value >= 0:
+                return unconstrained
+        functions = [(measured.profile(direction), one) for measured, one in self._constraints]
+        return constrain(self._point.profile(direction), functions).best(low, high)
 
-    def stopped(self, direction: Direction, low: float, high: float) -> bool:
-        """Is a constraint missed, or does one keep the measure from its largest value along ``direction``?"""
-        return self.value < 0 or self._place.best(direction, low, high).value > self.best(direction, low, high).value + SAME_VALUE
+    def is_blocked(self, direction: Direction, low: float, high: float) -> bool:
+        """Return whether a constraint is missed, or keeps the measure from its largest value along ``direction``."""
+        return self.value < 0 or self._point.best(direction, low, high).value > self.best(direction, low, high).value + SAME_VALUE
 
-    def moved(self, direction: Direction, alpha: float) -> "ConstrainedPlace":
-        """The place at ``alpha`` along ``direction``."""
-        return ConstrainedPlace(
-            self._place.moved(direction, alpha), [(other.moved(direction, alpha), each) for other, each in self._others]
-        )
+    def move(self, direction: Direction, alpha: float) -> "ConstrainedPoint":
+        """Return the point at ``alpha`` along ``direction``."""
+        constraints = [(measured.move(direction, alpha), one) for measured, one in self._constraints]
+        return ConstrainedPoint(self._point.move(direction, alpha), constraints)

@@ -1,15 +1,15 @@
-"""How likely the ideal ranking is along a ray: which point to take of an interval on which a measure is the same.
+"""The likelihood of the ideal ranking along a ray, which chooses a point of an interval in which a measure is constant.
 
 Under the Plackett-Luce model documents are drawn one by one with probabilities proportional to exp s. With documents in the
 order of their grades, best first,
 
     L(alpha) = sum over queries of sum_{j <= k} log exp(s_j) / sum_{l >= j} exp(s_l),    s = score + alpha slope    (1)
 
-where k is the measure's cutoff, or less where fewer documents are better than the worst (Tan, Xia, Guo & Wang 2013, section 2.3). L is
+where k is the measure's cutoff, or less if fewer documents are better than the worst (Tan, Xia, Guo & Wang 2013, section 2.3). L is
 concave.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -41,27 +41,27 @@ class IdealLikelihood:
         self._threads = thread_count(bound.threads)
 
     def best(self, scores: PerDocument, slopes: PerDocument | Matrix, interval: Interval, start: float) -> float:
-        """Where in ``interval`` L is largest."""
+        """Return the point of ``interval`` at which L is largest; the search begins at ``start``."""
         t: npt.NDArray[np.float64] = np.ascontiguousarray(slopes, np.float64)
         return likeliest(lambda alpha: self.slope(scores, t, alpha), interval, start)
 
     def slope(self, scores: PerDocument, slopes: PerDocument, alpha: float) -> tuple[float, float]:
-        """The first and second derivative of L."""
-        return summed([self.curves(scores, slopes, alpha)])
+        """Return the first and second derivative of L."""
+        return sum_curves([self.curves(scores, slopes, alpha)])
 
     def curves(self, scores: PerDocument, slopes: PerDocument, alpha: float) -> Curves:
-        """The same by blocks of queries."""
+        """Return the first and second derivative of L by blocks of queries."""
         return _core.likelihood_slopes(scores, slopes, self._indptr, self._ideal, self._top, self._weight, alpha, self._threads)
 
 
-def summed(parts: list[Curves]) -> tuple[float, float]:
-    """The derivatives of the sum of all blocks of all ``parts``, which are in order."""
+def sum_curves(parts: Sequence[Curves]) -> tuple[float, float]:
+    """Return the derivatives of the sum of all blocks of all ``parts``, in order."""
     slope, curvature = (float(np.sum(np.concatenate([part[i] for part in parts]))) for i in range(2))
     return slope, curvature
 
 
 def likeliest(slope_at: Callable[[float], tuple[float, float]], interval: Interval, start: float) -> float:
-    """Where in ``interval`` (1) is largest, by Newton's method from ``start``, halving the interval where that leaves it."""
+    """Return the point of ``interval`` at which (1) is largest, by Newton's method from ``start``; by halving if a step leaves it."""
     low, high, alpha = interval.low, interval.high, start
     for _ in range(ITERATIONS):
         slope, curvature = slope_at(alpha)

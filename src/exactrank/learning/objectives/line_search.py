@@ -1,14 +1,13 @@
 """The best step along a ray, over all queries at once: an exact line search.
 
-[`profile`][exactrank.profile] gives the whole step function; an optimizer wants only its best interval. For positional
-measures (nDCG, DCG, P, R, RBP, with or without cutoff) that comes from a kernel made for it; for all others from the
-step functions of single queries. Where the measure is largest there is an interval, not a point; one point of it is where the ideal
-ranking is likeliest (Tan, Xia, Guo & Wang 2013, section 2.3).
+[`profile`][exactrank.profile] returns the whole step function; an optimizer needs only its best interval. For positional measures (nDCG,
+DCG, P, R, RBP, with or without cutoff) a special kernel finds it; for all others it comes from the step functions of single queries.
 
 `LineSearch` searches the queries of one part. `exactrank.learning.objectives.searched_measure` asks all parts of a dataset.
 """
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -19,20 +18,28 @@ from exactrank._support.arrays import Matrix, PerDocument
 from exactrank._support.threads import thread_count
 from exactrank.errors import IncompatibleError
 from exactrank.learning.objectives.step_function import Interval, StepFunction
-from exactrank.learning.objectives.summed_steps import Scale, Sought, best_intervals, whole_function
+from exactrank.learning.objectives.summed_steps import (
+    EventRequest,
+    LineOutlines,
+    NearbyEvents,
+    Outline,
+    Scale,
+    best_intervals,
+    whole_function,
+)
 from exactrank.measures.bound import BoundMeasure, DatasetMeasure
 
-#: The maximum number of documents of which all pairs are looked at.
+#: Maximum number of documents of a query whose pairs are all examined.
 MOST_CROSSING = 20_000
-#: Events of any number are kept.
+#: A limit that keeps all events.
 ALL_EVENTS = 1 << 62
 
 
 class LineSearch:
     """Exact line searches of one measure on the queries of one part, from scores that `start` sets.
 
-    Arrays are in the order of the data's documents. If the queries are some of a whole, ``peak`` is that of the whole: sums are then
-    rounded as there.
+    Arrays are in the order of the data's documents. If the queries are some of several, ``peak`` is that of all: sums are then rounded
+    alike.
     """
 
     def __init__(self, bound: BoundMeasure, peak: float | None = None) -> None:
@@ -48,16 +55,16 @@ class LineSearch:
 
     @property
     def peak(self) -> float:
-        """What no query exceeds; infinity where sums are not rounded by it."""
+        """An upper bound of the value of a query; infinity if sums are not rounded by it."""
         return math.inf if self._native is None else self._native.peak()
 
     def start(self, scores: PerDocument) -> float:
-        """Take the scores at alpha = 0, and return the measure's mean there; NaN where no query counts."""
+        """Take the scores at alpha = 0, and return the measure's mean there; NaN if no query counts."""
         self._scores = scores
         return self._native.rank(scores, self._threads) if self._native is not None else self._steps.start(scores)
 
     def best(self, slopes: PerDocument | Matrix, low: float = -math.inf, high: float = math.inf) -> Interval:
-        """The interval between ``low`` and ``high``, which hold 0 between them, where the measure is largest."""
+        """Return the interval between ``low`` <= 0 and ``high`` >= 0 in which the measure is largest."""
         if self._native is not None:
             return Interval(*self._native.best(slopes, low, high, self._threads))
         return self._steps.best(slopes, low, high)
@@ -69,7 +76,7 @@ class LineSearch:
         return self._steps.whole(slopes, low, high)
 
     def fetch(self, numbers: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """Return scores or slopes as an array of this process, which they are."""
+        """Return scores or slopes as an array of this process, as they are already."""
         return numbers
 
 
@@ -82,26 +89,29 @@ class StepFunctions:
         self._scale = Scale.of(bound.measure, [(self._native.counted(), self._native.peak())], bound.weights)
 
     def start(self, scores: PerDocument) -> float:
-        """Take the scores at alpha = 0, and return the measure's mean there; NaN where no query counts."""
+        """Take the scores at alpha = 0, and return the measure's mean there; NaN if no query counts."""
         return self._scale.value([self._native.rank_part(scores, self._threads)])
 
     def best(self, slopes: PerDocument | Matrix, low: float, high: float) -> Interval:
-        """The interval between ``low`` and ``high``, which hold 0 between them, where the measure is largest."""
+        """Return the interval between ``low`` <= 0 and ``high`` >= 0 in which the measure is largest."""
         check_pairs(self._bound)
         t: npt.NDArray[np.float64] = np.ascontiguousarray(slopes, np.float64)
         outline = self._native.outline(t, low, high, self._threads)
-        sought = Sought.of([outline], low, high)
-        return best_intervals([sought], lambda wanted: [[one.of(outline, self._threads, ALL_EVENTS) for one in wanted]], self._scale)[0]
+
+        def ask(requests: Sequence[EventRequest]) -> list[list[NearbyEvents]]:
+            return [[request.answer(outline, self._threads, ALL_EVENTS) for request in requests]]
+
+        return best_intervals([LineOutlines([Outline.of(outline)], low, high)], ask, self._scale)[0]
 
     def whole(self, slopes: PerDocument | Matrix, low: float, high: float) -> StepFunction:
-        """All of it between ``low`` and ``high``, which hold 0 between them."""
+        """Return the whole step function between ``low`` <= 0 and ``high`` >= 0."""
         check_pairs(self._bound)
         t: npt.NDArray[np.float64] = np.ascontiguousarray(slopes, np.float64)
         return whole_function([self._native.jumps(t, low, high, self._threads)], self._scale)
 
 
 def check_pairs(bound: BoundMeasure | DatasetMeasure) -> None:
-    """Refuse a whole profile where all pairs of very many documents would have to be looked at."""
+    """Raise if all pairs of very many documents would have to be examined."""
     measure, data = bound.measure, bound.data
     if min(data.longest, measure.cutoff) > MOST_CROSSING:
         raise IncompatibleError(

@@ -2,24 +2,23 @@
 
     f(alpha) = mean over queries of measure(X (w + alpha d)),    along a ray, for an exact line search          (1)
 
-A direction d is the number of a feature, so that one weight moves, or a vector, so that all do. Where f is largest there is an
-interval, not a point (Tan, Xia, Guo & Wang 2013, section 2.3): `Point` says which of its points to take. Where one weight is tried at
-many places instead,
+A direction d is the number of a feature, so that one weight moves, or a vector, so that all do. The maximum of f is an interval, not a
+point (Tan, Xia, Guo & Wang 2013, section 2.3): `Point` says which of its points to take. If many values of one weight are tried instead,
 
     X (w + d e_j) = X w + d x_j,    x_j the column of weight j                                                  (2)
 
-A search stands where the round over the weights began, and has moved since: so any worker can go there. Over several parts a search takes
-two or three rounds of questions. If an optimizer says which directions come one after the other, the value of a step comes with the
-outline along the next one, in one round. If a search led nowhere, the next ones start from the same place, so that several of them can be
-made in the same rounds: twice as many each time, until one leads on, and what was computed for the others is of no use. That is done
-where a round takes longer than the work on that many lines.
+A search has a path: the weights with which a round began, and the moves since. So any worker can follow it. Over several parts a search
+takes two or three rounds of questions. If an optimizer announces its directions, the value after a step comes in one round with the
+outline along the next direction. As long as searches gain nothing, the next ones start from the same point, so several of them share
+rounds: twice as many each time, until one gains, and the results of the others are discarded. This is done if a round takes longer than
+the work on that many lines.
 """
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,17 +29,25 @@ from exactrank._support.threads import thread_count
 from exactrank.data.dataset import CachedScore, Part, Score
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.scratch_arrays import FeatureColumns
-from exactrank.learning.objectives.searched_measure import KEPT, Along, LineState, Point, SearchedMeasure, Slopes
+from exactrank.learning.objectives.searched_measure import (
+    SEARCHES_PER_PART,
+    Direction,
+    Line,
+    LineSlopes,
+    LineState,
+    Point,
+    SearchedMeasure,
+    same_direction,
+)
 from exactrank.learning.objectives.step_function import Interval, StepFunction
 from exactrank.learning.objectives.summed_steps import Outline
 from exactrank.measures.bound import BoundMeasure, DatasetMeasure
+from exactrank.models.architecture import Theta
 from exactrank.models.missing import PerFeature
 
-Known = TypeVar("Known")
-Theta: TypeAlias = npt.NDArray[np.float64]
-Direction: TypeAlias = int | Theta  #: a feature's number, or a vector of weights
-Reach = Callable[[Direction, Theta], tuple[float, float]]  #: how far to look along a direction
-#: How many lines are searched at once at most.
+Answer = TypeVar("Answer")
+Reach = Callable[[Direction, Theta], tuple[float, float]]  #: how far to search along a direction from some weights, down and up
+#: Maximum number of lines that are searched at once.
 MOST_AT_ONCE = 8
 #: About this number of scores is ranked at a time.
 SCORES_PER_BLOCK = 1 << 16
@@ -49,12 +56,12 @@ VALUES_PER_ROUND = 1 << 22
 
 
 def columns_of(data: RankingData) -> FeatureColumns:
-    """Return the features of ``data`` one after the other: a line search reads one of all documents."""
+    """Return ``data`` by column: a line search reads one feature of all documents."""
     return FeatureColumns.of(data.X) if data.by_column is None else data.by_column
 
 
 class DocumentFeatures:
-    """The features of documents, and their weighted sums, between which lines are searched."""
+    """The features of documents and their weighted sums, along which lines are searched."""
 
     def __init__(self, data: RankingData) -> None:
         self._data = data
@@ -63,34 +70,34 @@ class DocumentFeatures:
     def _columns(self) -> FeatureColumns:
         return columns_of(self._data)
 
-    def feature(self, number: int) -> Slopes:
+    def feature(self, number: int) -> LineSlopes:
         """Return a feature of all documents."""
         return np.asarray(self._columns[number])
 
-    def scores(self, weights: Theta, threads: int) -> Slopes:
+    def scores(self, weights: Theta, threads: int) -> PerDocument:
         """Return the sum of the features, each times its weight."""
         return _core.linear_scores(self._data.X, weights, threads)
 
 
 class Features(Protocol):
-    """Other features than those of the data, made by each part of its own; picklable."""
+    """Features that are computed from those of the data, such as hidden units; picklable."""
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of features."""
 
     @property
     def key(self) -> Hashable:
-        """What tells them from others."""
+        """A value that distinguishes them from other features."""
 
     def __call__(self, data: RankingData) -> RankingData:
-        """``data`` with them for its features."""
+        """Return ``data`` with these features instead of its own."""
 
 
 class LinearProfile:
-    """(1) of a measure over its dataset, as a function of weights of its features, or of other ``features``.
+    """(1) of a measure over its dataset, as a function of the weights of its features, or of computed ``features``.
 
-    Weights are in units of ``scale``, where one is given: a feature is divided by it.
+    If ``scale`` is given, each feature is divided by its scale.
     """
 
     def __init__(
@@ -101,7 +108,7 @@ class LinearProfile:
         scale: PerFeature | None = None,
     ) -> None:
         self.search, self.point, self.features, self.scale = search, point, features, scale
-        self.dimension = search.data.n_features if features is None else features.count  #: how many weights there are
+        self.dimension = search.data.n_features if features is None else features.count  #: the number of weights
         self._directions: Sequence[Direction] = ()
         self._reach: Reach | None = None
 
@@ -110,165 +117,166 @@ class LinearProfile:
         """Return the profile of ``measure``."""
         return cls(SearchedMeasure(measure), point, scale=scale)
 
-    def foresee(self, directions: Sequence[Direction], reach: Reach) -> None:
-        """Searches will be along ``directions``, in turn, as far as ``reach`` says from where they are."""
+    def announce(self, directions: Sequence[Direction], reach: Reach) -> None:
+        """Announce searches along ``directions``, in turn, as far as ``reach`` says."""
         if self.search.has_shares:
             self._directions, self._reach = directions, reach
 
     @cached_property
-    def at_once(self) -> int:
-        """How many lines are worth a round of their own only together."""
+    def lines_per_round(self) -> int:
+        """The number of lines whose work takes as long as a round of questions."""
         return min(MOST_AT_ONCE, 1 + self.search.data.documents_per_round // self.search.data.n_documents)
 
-    def coming(self, after: Direction | None, theta: Theta, count: int) -> list[Along]:
-        """The ``count`` lines that will be asked for at ``theta``, if all searches on the way lead nowhere: at first, or ``after`` one."""
+    def next_lines(self, after: Direction | None, theta: Theta, count: int) -> list[Line]:
+        """Return the ``count`` lines to be searched from ``theta`` if no search gains: the first ones, or those ``after`` a direction."""
         if self._reach is None or not count:
             return []
-        turn = 0 if after is None else next((i + 1 for i, way in enumerate(self._directions) if _same(way, after)), len(self._directions))
+        turn = 0
+        if after is not None:
+            turn = next((i + 1 for i, way in enumerate(self._directions) if same_direction(way, after)), len(self._directions))
         return [(direction, *self._reach(direction, theta)) for direction in self._directions[turn : turn + count]]
 
     def value(self, theta: Theta) -> float:
-        """The mean of the measure at ``theta``."""
-        return Place(self, theta, self._path(theta)).value
+        """Return the mean of the measure at ``theta``."""
+        return ProfilePoint(self, theta, self._path(theta)).value
 
-    def at(self, theta: Theta) -> "Place":
-        """The place to search from."""
-        return Place(self, theta, self._path(theta), self.coming(None, theta, 1))
+    def at(self, theta: Theta) -> "ProfilePoint":
+        """Return the point ``theta``, to search from."""
+        return ProfilePoint(self, theta, self._path(theta), self.next_lines(None, theta, 1))
 
     def _path(self, theta: Theta) -> "SearchPath":
         return SearchPath(np.array(theta), (), self.features, self.scale)
 
 
-def _same(one: Direction, other: Direction) -> bool:
-    return one == other if isinstance(one, int) and isinstance(other, int) else one is other
+def _look_up(answers: Sequence[tuple[Line, Answer]], line: Line) -> Answer | None:
+    """Return the answer for ``line``, if there is one."""
+    return next((answer for (way, *ends), answer in answers if same_direction(way, line[0]) and tuple(ends) == line[1:]), None)
 
 
-def _known(those: Sequence[tuple[Along, Known]], line: Along) -> Known | None:
-    """What is known of ``line``."""
-    return next((known for other, known in those if _same(other[0], line[0]) and other[1:] == line[1:]), None)
+class ProfilePoint:
+    """A point in weight space, with the value there and the outlines of ``next_lines``, which will be searched."""
 
-
-class Place:
-    """A point in weight space with the value there, and what several parts know of the lines ``ahead``, which will be asked for."""
-
-    def __init__(self, problem: LinearProfile, theta: Theta, path: "SearchPath", ahead: Sequence[Along] = ()) -> None:
+    def __init__(self, problem: LinearProfile, theta: Theta, path: "SearchPath", next_lines: Sequence[Line] = ()) -> None:
         self.theta, self._problem, self._path = theta, problem, path
-        self.value, outlines = problem.search.values(path, ahead)
-        self._ahead: list[tuple[Along, list[Outline]]] = list(zip(ahead, outlines, strict=True)) if outlines else []
-        self._searched: list[tuple[Along, Interval]] = []
+        self.value, outlines = problem.search.values(path, next_lines)
+        self._outlines: list[tuple[Line, list[Outline]]] = list(zip(next_lines, outlines, strict=True)) if outlines else []
+        self._intervals: list[tuple[Line, Interval]] = []
 
     def best(self, direction: Direction, low: float = -math.inf, high: float = math.inf) -> Interval:
-        """The interval of alpha, low <= 0 <= high, where (1) is largest."""
-        asked = direction, low, high
-        interval = _known(self._searched, asked)
+        """Return the interval of alpha, low <= 0 <= high, in which (1) is largest."""
+        line = direction, low, high
+        interval = _look_up(self._intervals, line)
         if interval is None:
-            self._search(asked)
-            interval = _known(self._searched, asked)
+            self._search(line)
+            interval = _look_up(self._intervals, line)
         assert interval is not None
         return interval
 
-    def _search(self, asked: Along) -> None:
-        """Along the line that is ``asked`` for; with it along those that will be, where that costs no round of their own."""
+    def _search(self, line: Line) -> None:
+        """Search along ``line``, and in the same rounds along some of the lines that are expected next."""
         search, path = self._problem.search, self._path
-        if _known(self._ahead, asked) is None:
-            others = min(2 * len(self._searched), self._problem.at_once) - 1
-            lines = [asked, *self._problem.coming(asked[0], self.theta, max(others, 0))]
-            self._searched += zip(lines, search.best(path, lines), strict=True)
+        if _look_up(self._outlines, line) is None:
+            count = min(2 * len(self._intervals), self._problem.lines_per_round) - 1
+            lines = [line, *self._problem.next_lines(line[0], self.theta, max(count, 0))]
+            self._intervals += zip(lines, search.best(path, lines), strict=True)
         else:
-            lines = [line for line, _ in self._ahead]
-            self._searched += zip(lines, search.best(path, lines, [outlines for _, outlines in self._ahead]), strict=True)
-        self._ahead = []
+            lines = [line for line, _ in self._outlines]
+            self._intervals += zip(lines, search.best(path, lines, [outlines for _, outlines in self._outlines]), strict=True)
+        self._outlines = []
 
     def profile(self, direction: Direction) -> StepFunction:
-        """The whole of (1), with all its breakpoints."""
+        """Return (1) along ``direction``, with all its breakpoints."""
         return self._problem.search.profile(self._path, direction)
 
-    def point(self, direction: Direction, interval: Interval) -> float:
-        """The alpha to take in an interval: its middle; where it has no end, as far as the scores deviate; or the likeliest."""
+    def choose_alpha(self, direction: Direction, interval: Interval) -> float:
+        """Return the alpha to take in ``interval``: its middle, or the likeliest; if it is unbounded, scores move by their deviation."""
         search, path = self._problem.search, self._path
-        middle = interval.middle(search.unit(path, direction) if interval.endless else 1.0)
+        middle = interval.middle(search.unit(path, direction) if interval.is_unbounded else 1.0)
         return middle if self._problem.point == "middle" else search.likeliest(path, direction, interval, middle)
 
-    def moved(self, direction: Direction, alpha: float) -> "Place":
-        """The place at ``alpha`` along ``direction``."""
+    def move(self, direction: Direction, alpha: float) -> "ProfilePoint":
+        """Return the point at ``alpha`` along ``direction``."""
         theta = self.theta.copy()
         if isinstance(direction, int):
             theta[direction] += alpha
         else:
             theta += alpha * direction
-        path = self._path.moved(direction, alpha)
-        return Place(self._problem, theta, path, self._problem.coming(direction, theta, 1))
+        path = self._path.extend(direction, alpha)
+        return ProfilePoint(self._problem, theta, path, self._problem.next_lines(direction, theta, 1))
 
 
 class SearchPath:
-    """Where a search stands: ``moves`` from a ``start``. In the process of its only part it knows the scores there."""
+    """The path of a search: ``moves`` from a ``start``. In the process of the only part it keeps the scores at its end."""
 
     def __init__(
         self,
         start: Theta,
         moves: tuple[tuple[Direction, float], ...],
         features: Features | None = None,
-        scale: PerFeature | None = None,  #: what features are divided by
+        scale: PerFeature | None = None,  #: the divisors of features
     ) -> None:
         self.start, self.moves, self.features, self.scale = start, moves, features, scale
         self._scores: PerDocument | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Scores stay where they are."""
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle without the scores."""
         return SearchPath, (self.start, self.moves, self.features, self.scale)
 
-    def moved(self, direction: Direction, alpha: float) -> "SearchPath":
+    def extend(self, direction: Direction, alpha: float) -> "SearchPath":
         """Return the path with one more move."""
         return SearchPath(self.start, (*self.moves, (direction, alpha)), self.features, self.scale)
 
     @property
     def key(self) -> Hashable:
-        """Which features have weights, and in which units."""
+        """The features that have weights, and their units."""
         return "own" if self.features is None else self.features.key, None if self.scale is None else self.scale.tobytes()
 
-    def go(self, state: LineState, threads: int) -> None:
-        """To its end, from where ``state`` stands if that lies on it."""
+    def follow(self, state: LineState, threads: int) -> None:
+        """Bring ``state`` to the end of the path, from its present position if that lies on the path."""
         before = state.position
         if before is self:
             return
         if self._scores is not None:
-            state.stand(self, self._scores, threads)
+            state.start(self, self._scores, threads)
             return
-        if not isinstance(before, SearchPath) or not self._passes(before):
-            before, scores = SearchPath(self.start, ()), self.slopes(state, self.start, threads)
+        if not isinstance(before, SearchPath) or not self._begins_with(before):
+            before, scores = SearchPath(self.start, ()), self._weighted_sum(state, self.start, threads)
         elif len(before.moves) == len(self.moves):
             return
         else:
             scores = state.scores
         for direction, alpha in self.moves[len(before.moves) :]:
-            scores = _added(scores, alpha, self.slopes(state, direction, threads))
-        state.stand(self, scores, threads)
+            scores = _add_scaled(scores, alpha, self.slopes(state, direction, threads))
+        state.start(self, scores, threads)
         self._scores = scores if state.part.is_complete else None
 
-    def slopes(self, state: LineState, direction: Direction, threads: int) -> Slopes:
-        """How fast each score changes along ``direction``."""
-        features = self._features(state.part)
+    def slopes(self, state: LineState, direction: Direction, threads: int) -> LineSlopes:
+        """Return the rate of change of each score along ``direction``."""
         if isinstance(direction, int):
-            feature = features.feature(direction)
+            feature = self._features(state.part).feature(direction)
             unit = 1.0 if self.scale is None else float(self.scale[direction])
             return feature if unit == 1.0 else feature.astype(np.float64) / unit
-        return features.scores(np.ascontiguousarray(direction if self.scale is None else direction / self.scale), threads)
+        return self._weighted_sum(state, direction, threads)
+
+    def _weighted_sum(self, state: LineState, weights: Theta, threads: int) -> PerDocument:
+        weights = np.ascontiguousarray(weights if self.scale is None else weights / self.scale)
+        return self._features(state.part).scores(weights, threads)
 
     def _features(self, part: Part) -> DocumentFeatures:
         features, kernel = self.features, part.kernel(DocumentFeatures)
         if features is None:
             return part.once("columns", lambda: kernel(part.data))
-        return part.recent("columns", features.key, KEPT, lambda: kernel(features(part.data)))
+        return part.recent("columns", features.key, SEARCHES_PER_PART, lambda: kernel(features(part.data)))
 
-    def _passes(self, other: "SearchPath") -> bool:
-        """Does ``other`` lie on it?"""
-        if len(other.moves) > len(self.moves) or not (self.start is other.start or np.array_equal(self.start, other.start)):
+    def _begins_with(self, path: "SearchPath") -> bool:
+        """Return whether ``path`` is the beginning of this one."""
+        if len(path.moves) > len(self.moves) or not (self.start is path.start or np.array_equal(self.start, path.start)):
             return False
-        pairs = zip(other.moves, self.moves, strict=False)
-        return all(one is two or (np.array_equal(one[0], two[0]) and one[1] == two[1]) for one, two in pairs)
+        pairs = zip(path.moves, self.moves, strict=False)
+        return all(a is b or (np.array_equal(a[0], b[0]) and a[1] == b[1]) for a, b in pairs)
 
 
-def _added(scores: PerDocument, alpha: float, slopes: Slopes) -> PerDocument:
+def _add_scaled(scores: PerDocument, alpha: float, slopes: LineSlopes) -> PerDocument:
     """Return ``scores + alpha * slopes``."""
     moved = slopes.astype(np.float64)
     moved *= alpha
@@ -281,29 +289,29 @@ class LinearValue:
     """The mean of a measure over its dataset, which holds no missing values, at given weights."""
 
     measure: DatasetMeasure
-    scale: PerFeature | float = 1.0  #: in whose units the weights are: a feature is divided by it
-    _last: list[tuple[Theta, Score]] = field(default_factory=list, init=False, repr=False)  #: whose scores are at hand
+    scale: PerFeature | float = 1.0  #: the divisors of features
+    _last: list[tuple[Theta, Score]] = field(default_factory=list, init=False, repr=False)  #: the last weights, and their scores
 
     @property
-    def most(self) -> float:
-        """What no weights exceed."""
+    def upper_bound(self) -> float:
+        """A value that the mean never exceeds."""
         return self.measure.most
 
     def value(self, theta: Theta) -> float:
-        """The mean of the measure at the weights ``theta``."""
+        """Return the mean of the measure at the weights ``theta``."""
         return self.measure.mean(self.score(theta))
 
     def values_along(self, theta: Theta, j: int, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The mean at ``theta`` with each of ``weights`` for its j-th; scores are made by (2), so equal up to rounding."""
+        """Return the mean at ``theta`` with each of ``weights`` for its j-th; scores come from (2), so they are equal up to rounding."""
         measure, score, unit = self.measure, self.score(theta), float(np.broadcast_to(self.scale, theta.shape)[j])
-        some = _some(weights - theta[j], VALUES_PER_ROUND, measure.data.n_queries)
-        return np.concatenate([measure.means_of(measure.by_query(_Along(score, j, unit, changes))) for changes in some])
+        rounds = _split(weights - theta[j], VALUES_PER_ROUND, measure.data.n_queries)
+        return np.concatenate([measure.means_of(measure.by_query(_ValuesOfChanges(score, j, unit, changes))) for changes in rounds])
 
     def score(self, theta: Theta) -> Score:
-        """Return what scores documents at ``theta``; the last scores are kept, since a search asks again for where it stays."""
-        at_hand = next((score for last, score in self._last if np.array_equal(last, theta)), None)
-        if at_hand is not None:
-            return at_hand
+        """Return a function that scores documents at ``theta``; the last one is kept, since searches return to where they were."""
+        known_score = next((score for last, score in self._last if np.array_equal(last, theta)), None)
+        if known_score is not None:
+            return known_score
         weights = np.ascontiguousarray(theta / self.scale, np.float64)
         score = CachedScore(partial(linear_scores_of, weights, thread_count(self.measure.threads)))
         self._last[:] = [(np.array(theta), score)]
@@ -311,8 +319,8 @@ class LinearValue:
 
 
 @dataclass(frozen=True, eq=False)
-class _Along:
-    """The value of each query with each of some ``changes`` of a weight, a row each, by (2)."""
+class _ValuesOfChanges:
+    """The value of each query after each of some ``changes`` of a weight, one row per change, by (2)."""
 
     score: Score
     feature: int
@@ -323,18 +331,18 @@ class _Along:
         return np.concatenate([bound.values_of_each(scores) for scores in self._scores(bound.data)])
 
     def _scores(self, data: RankingData) -> Iterator[npt.NDArray[np.float64]]:
-        """The scores with each change, a row each, some rows at a time."""
+        """Yield the scores after each change, one row per change, some rows at a time."""
         scores, column = self.score(data), data.X[:, self.feature].astype(np.float64) / self.unit
-        for changes in _some(self.changes, SCORES_PER_BLOCK, data.n_documents):
+        for changes in _split(self.changes, SCORES_PER_BLOCK, data.n_documents):
             yield scores + changes[:, None] * column
 
 
 def linear_scores_of(weights: Theta, threads: int, data: RankingData) -> PerDocument:
-    """The scores of the documents of ``data``."""
+    """Return the scores of the documents of ``data``."""
     return _core.linear_scores(data.X, weights, threads)
 
 
-def _some(numbers: npt.NDArray[np.float64], most: int, size: int) -> list[npt.NDArray[np.float64]]:
-    """``numbers`` some at a time: as many as stand for at most ``most`` things, of which each stands for ``size``."""
-    at_once = max(1, most // size)
-    return np.split(numbers, range(at_once, len(numbers), at_once))
+def _split(numbers: npt.NDArray[np.float64], limit: int, size: int) -> list[npt.NDArray[np.float64]]:
+    """Return ``numbers`` in pieces; each number stands for ``size`` values, and a piece for at most ``limit`` if possible."""
+    length = max(1, limit // size)
+    return np.split(numbers, range(length, len(numbers), length))

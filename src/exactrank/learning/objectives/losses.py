@@ -3,10 +3,7 @@
 They are objectives (`exactrank.learning.objectives.score_space`), which are maximized: a loss is negated.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -15,12 +12,11 @@ from exactrank import _core
 from exactrank._support.arguments import check_number
 from exactrank._support.arrays import PerDocument, PerQuery
 from exactrank._support.numerics import exp
-from exactrank.data.blocks import wide_blocks
 from exactrank.data.dataset import Concatenated, Dataset
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError, SettingError
-from exactrank.learning.objectives.bounded_gain import MOST, bounded, training_kernel
-from exactrank.learning.objectives.exact_sums import weighed_mean
+from exactrank.learning.objectives.bounded_gain import MOST, bound_exponents, training_kernel
+from exactrank.learning.objectives.exact_sums import mean_grade
 from exactrank.learning.objectives.score_space import read_measure
 from exactrank.learning.objectives.within_query import centered, pair_counts
 from exactrank.measures.base import NO_CUTOFF, Measure
@@ -28,7 +24,7 @@ from exactrank.measures.families import Positional
 from exactrank.measures.graded import DCG, NDCG
 
 Loss = Literal["hinge", "squared-hinge"]
-Normalise = Literal["query", "pairs"]
+Normalize = Literal["query", "pairs"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,7 @@ class ListNetLoss:
             below = data.y - np.repeat(np.maximum.reduceat(data.y, starts), data.sizes)
             mass = exp(below * (MOST / max(MOST, data.grade_range[1] - data.grade_range[0])))
         else:
-            mass = DCG().usefulness(bounded(DCG(), data.y, data.grade_range[1])[1])
+            mass = DCG().usefulness(bound_exponents(DCG(), data.y, data.grade_range[1])[1])
         return _core.listnet(_over_sums(mass, np.add.reduceat(mass, starts), data))
 
 
@@ -235,7 +231,7 @@ class ApproxNDCGLoss:
 
     def pairs(self, data: RankingData) -> float:
         """How many pairs of a document with a gain and another one pass looks at."""
-        _, grades = bounded(self.measure, data.y, data.grade_range[1])
+        _, grades = bound_exponents(self.measure, data.y, data.grade_range[1])
         useful = np.add.reduceat(self.measure.usefulness(grades) > 0, data.indptr[:-1], dtype=np.float64)
         return float((useful * data.sizes).sum())
 
@@ -269,7 +265,7 @@ class PairHinge:
     """
 
     loss: Loss = "squared-hinge"
-    normalize: Normalise = "query"
+    normalize: Normalize = "query"
     mean_pairs: float | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -317,7 +313,7 @@ class SquaredError:
 
     def center(self, data: RankingData) -> float:
         """Return the mean of all grades."""
-        return weighed_mean(partial(_grades_by_block, data)) if self.mean is None else self.mean
+        return mean_grade(data) if self.mean is None else self.mean
 
     def shares(self, data: RankingData) -> PerDocument | None:
         """Return how many documents such as each would weigh as much as its query, for (2)."""
@@ -326,12 +322,3 @@ class SquaredError:
         share = np.ones(data.n_documents) if data.sample_weight is None else data.sample_weight
         whole = np.repeat(np.add.reduceat(share, data.indptr[:-1]), data.sizes)
         return np.asarray(np.divide(whole, share, out=np.full(data.n_documents, np.inf), where=share > 0))
-
-
-def _grades_by_block(data: RankingData) -> Iterator[tuple[PerDocument, PerDocument]]:
-    """Grades and weights of documents, some at a time."""
-    weights, sizes = data.weights, data.sizes
-    for first, last in pairwise(wide_blocks(data.indptr).tolist()):
-        rows = slice(data.indptr[first], data.indptr[last])
-        share = 1.0 if data.sample_weight is None else data.sample_weight[rows]
-        yield data.y[rows], np.repeat(weights[first:last], sizes[first:last]) * share

@@ -21,7 +21,7 @@ from exactrank import _core
 from exactrank._support.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
-from exactrank.learning.objectives.bounded_gain import bounded, training_kernel
+from exactrank.learning.objectives.bounded_gain import bound_exponents, training_kernel
 from exactrank.learning.objectives.score_space import by_query, read_measure
 from exactrank.measures.base import Measure
 
@@ -135,7 +135,7 @@ class DocumentForces:
 def _called(measure: Measure, data: RankingData, forces: Callable[[RankedQuery], Floats]) -> _core.Objective:
     """An objective whose slope is ``forces``, with no known curvature, and whose value is the measure's."""
     kernel, grades = training_kernel(measure, data)
-    asked, exponents = bounded(measure, data.y, data.grade_range[1])
+    asked, exponents = bound_exponents(measure, data.y, data.grade_range[1])
 
     def answer(number: int, scores: PerDocument) -> tuple[float, Floats, Floats]:
         rows = slice(data.indptr[number], data.indptr[number + 1])

@@ -3,15 +3,15 @@
     f(alpha) = mean over queries of measure(s + alpha t)                                                        (1)
 
 Each document is a line in alpha, and f changes only where two lines of a query cross (Tan, Xia, Guo & Wang 2013). The ray may
-be anything that moves scores along a line: one weight of a linear model, a direction in weight space, a tree's output, the
-weight of one retriever against another. Of data in several files each part makes its own rays, and f is the sum of what the parts give.
+be anything that moves scores along a line: one weight of a linear model, a direction in weight space, a tree's output, or the
+weight of one retriever against another. In data in several files each part computes its own rays, and f is the sum over the parts.
 """
 
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import TypeAlias
 from uuid import uuid4
 
 import numpy as np
@@ -24,14 +24,16 @@ from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.sharded import check_scorers, dataset_of
 from exactrank.data.shards import Shards
 from exactrank.errors import DataError
-from exactrank.learning.objectives.searched_measure import LineState, Point, SearchedMeasure
+from exactrank.learning.objectives.searched_measure import Direction, LineState, Point, SearchedMeasure
 from exactrank.learning.objectives.step_function import Interval, StepFunction
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Predicts, checked_scores
 from exactrank.measures.parse import parse_measure
 
-#: One number per document: the numbers, or a model, the name of a feature, or a function of the data that gives them.
+#: One number per document, or a model, the name of a feature, or a function of the data that returns them.
 PerRow: TypeAlias = npt.ArrayLike | Predicts | str | Callable[[RankingData], npt.ArrayLike]
+#: A ray has one direction.
+ALONG_RAY = 0
 
 
 def profile(
@@ -47,11 +49,11 @@ def profile(
     threads: int | None = None,
     backend: Backend | None = None,
 ) -> StepFunction:
-    """The measure's mean at ``scores + alpha * direction`` for every alpha from ``low`` to ``high``, (1).
+    """Return the measure's mean at ``scores + alpha * direction`` for every alpha from ``low`` to ``high``, (1).
 
-    ``scores`` and ``direction`` are one number per row, or what gives them: a model, the name of a feature, or a function of the data.
-    Data in several files (`er.read_shards`) takes only these, each part for its own rows. ``backend`` says who computes it: by default this
-    process, for data in several files also a cluster (`er.DaskBackend`), for data in one file also a GPU (`er.CudaBackend`).
+    ``scores`` and ``direction`` are one number per row, or a model, the name of a feature, or a function of the data.
+    Data in several files (`er.read_shards`) takes only the latter, which each part applies to its own rows. ``backend`` says who computes
+    it: by default this process, for data in several files also a cluster (`er.DaskBackend`), otherwise also a GPU (`er.CudaBackend`).
 
     It equals [`er.evaluate`][exactrank.evaluate] at every point, even where documents tie. Crossings are accurate to 13
     significant decimals; ``ties='docid'`` compares scores in double precision here. ``weight``, one per query, replaces
@@ -67,12 +69,12 @@ def profile(
     if not low < high:
         raise DataError(f"a ray needs low < high, got {low} and {high}")
     with line_through(data, backend, parsed, scores, direction, weight, threads) as line:
-        return line.search.profile(line.ray, None, min(low, 0.0), max(high, 0.0)).part(low, high)
+        return line.search.profile(line.ray, ALONG_RAY, min(low, 0.0), max(high, 0.0)).part(low, high)
 
 
 @dataclass(frozen=True)
 class Step:
-    """How far to go along a ray: ``alpha`` in ``interval``, on which the measure is ``value``."""
+    """A step along a ray: ``alpha`` lies in ``interval``, in which the measure is ``value``."""
 
     alpha: float
     value: float
@@ -93,9 +95,9 @@ def line_search(
     threads: int | None = None,
     backend: Backend | None = None,
 ) -> Step:
-    """The step along ``direction``, between ``low`` and ``high``, after which the measure is largest.
+    """Return the step along ``direction``, between ``low`` and ``high``, after which the measure is largest.
 
-    Scores and direction are given, and ``backend`` is used, as in [`er.profile`][exactrank.profile]. For the weight of one more tree in an
+    Scores, direction and ``backend`` are as in [`er.profile`][exactrank.profile]. For the weight of one more tree in an
     ensemble, the direction is the tree's output for each document.
 
     >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=["a", "a", "b", "b"])
@@ -106,17 +108,17 @@ def line_search(
     parsed = parse_measure(measure, preset)
     with line_through(data, backend, parsed, scores, direction, weight, threads) as line:
         if low <= 0 <= high:
-            (interval,) = line.search.best(line.ray, [(None, low, high)])
+            (interval,) = line.search.best(line.ray, [(ALONG_RAY, low, high)])
         else:
-            interval = line.search.profile(line.ray, None, min(low, 0.0), max(high, 0.0)).best(low, high)
+            interval = line.search.profile(line.ray, ALONG_RAY, min(low, 0.0), max(high, 0.0)).best(low, high)
         alpha = interval.middle()
         if point == "likelihood":
-            alpha = line.search.likeliest(line.ray, None, interval, alpha)
+            alpha = line.search.likeliest(line.ray, ALONG_RAY, interval, alpha)
         return Step(alpha, interval.value, interval)
 
 
 def query_weights(data: Dataset, weight: npt.ArrayLike | None) -> PerQuery:
-    """``weight``, or the data's own: one per query."""
+    """Return ``weight``, or the data's own weights: one per query."""
     weights = data.weights if weight is None else np.ascontiguousarray(weight, np.float64)
     if weights.shape != (data.n_queries,) or not np.all(np.isfinite(weights) & (weights >= 0)) or not np.any(weights > 0):
         raise DataError(f"weight must hold {data.n_queries} numbers of at least 0, one per query, not all 0")
@@ -124,22 +126,22 @@ def query_weights(data: Dataset, weight: npt.ArrayLike | None) -> PerQuery:
 
 
 def ray_of(data: RankingData, scores: PerRow, direction: PerRow) -> tuple[PerDocument, PerDocument]:
-    """Scores and direction in the order of the documents, once they are numbers."""
-    given = (("scores", scores), ("direction", direction))
-    s, t = (data.group(checked_scores(data, _numbers(data, numbers), name)) for name, numbers in given)
+    """Return scores and direction in the order of the documents, after checking them."""
+    arguments = (("scores", scores), ("direction", direction))
+    s, t = (data.group(checked_scores(data, _numbers(data, source), name)) for name, source in arguments)
     for name, bad in (("scores", np.isnan(s) | (s == np.inf)), ("direction", ~np.isfinite(t))):
         if np.any(bad):
             raise DataError(f"{name} holds {(s if name == 'scores' else t)[bad][0]}; give numbers (a score of -inf: not retrieved)")
     return s, t
 
 
-def _numbers(data: RankingData, given: PerRow) -> npt.ArrayLike:
-    """What ``given`` stands for: one number per row, in the caller's order."""
-    if hasattr(given, "predict"):
-        return cast(Predicts, given).predict(data)
-    if isinstance(given, str):
-        return data.ungroup(data.column(given))
-    return given(data) if callable(given) and not isinstance(given, type) else cast(npt.ArrayLike, given)
+def _numbers(data: RankingData, source: PerRow) -> npt.ArrayLike:
+    """Return one number per row from ``source``, in the caller's order."""
+    if isinstance(source, Predicts):
+        return source.predict(data)
+    if isinstance(source, str):
+        return data.ungroup(data.column(source))
+    return source(data) if callable(source) and not isinstance(source, type) else np.asarray(source)
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ def line_through(
     weight: npt.ArrayLike | None,
     threads: int | None,
 ) -> Iterator[_Line]:
-    """The line of scores that each part of ``data`` makes for its own documents; parts in files are forgotten afterwards."""
+    """Yield the line of scores that each part of ``data`` computes for its own documents; parts in files are forgotten afterwards."""
     check_scorers(data, scores=scores, direction=direction)
     dataset, token = dataset_of(data, backend), uuid4().hex
     weigh = None if weight is None else GivenWeights(query_weights(dataset, weight), token)
@@ -173,30 +175,31 @@ def line_through(
 
 @dataclass(frozen=True)
 class GivenWeights:
-    """Weights of all queries; the ``key`` tells them from others."""
+    """Weights of all queries; the ``key`` distinguishes them from other weights."""
 
     weights: PerQuery = field(compare=False)
     key: str
 
     def __call__(self, first: int, weights: PerQuery) -> PerQuery:
-        """Return those of some queries, from the number ``first`` on."""
+        """Return the weights of some queries, from the number ``first`` on."""
         return self.weights[first : first + len(weights)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Ray:
-    """How each part makes its scores and slopes; the ``key`` tells this line from others."""
+    """A course along which each part computes its own scores and slopes; the ``key`` distinguishes it from other lines."""
 
     scores: PerRow
     direction: PerRow
     key: str
 
-    def go(self, state: LineState, threads: int) -> None:
+    def follow(self, state: LineState, threads: int) -> None:
         """Bring ``state`` to the scores."""
         if state.position is None:
             scores, slopes = ray_of(state.part.data, self.scores, self.direction)
-            state.stand(slopes, scores, threads)
+            state.start(slopes, scores, threads)
 
-    def slopes(self, state: LineState, direction: None, threads: int) -> PerDocument:
-        """Return the slopes, which are the direction."""
-        return cast(PerDocument, state.position)
+    def slopes(self, state: LineState, direction: Direction, threads: int) -> PerDocument:
+        """Return the slopes along the ray, its only direction."""
+        assert isinstance(state.position, np.ndarray)
+        return state.position

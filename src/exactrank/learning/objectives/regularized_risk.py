@@ -1,4 +1,4 @@
-"""Regularised risk: what large-margin methods minimize.
+"""Regularized risk: what large-margin methods minimize.
 
     J(theta) = l2/2 |theta - theta0|^2 + 1/Q sum_q w_q loss_q(s_q(theta)),    the weights w of mean 1          (1)
 
@@ -33,7 +33,7 @@ from exactrank.learning.objectives.within_query import pull_backs
 from exactrank.models.architecture import Architecture, Theta
 
 
-class RegularisedRisk(Parametric):
+class RegularizedRisk(Parametric):
     """(1); ``strength`` is l2 and ``center`` theta0, by default 0.
 
     Objectives are maximized, and so is this one: its value is -J. A risk is minimized; `risk` and `planes` change the sign.
@@ -79,23 +79,23 @@ class RegularisedRisk(Parametric):
         return values / -self.parts - matmul(normals, theta), normals
 
 
-class RampRisk(RegularisedRisk):
+class RampRisk(RegularizedRisk):
     """The risk of a structured loss whose bound is the ramp, below the convex risks (3)."""
 
     objective: Structured
     convex = False
 
-    def apart(self, theta: Theta) -> tuple[tuple[float, Theta], tuple[float, Theta]]:
+    def split(self, theta: Theta) -> tuple[tuple[float, Theta], tuple[float, Theta]]:
         """The two maxima of (3), summed as in (1), with their slopes, for a linear model."""
         asked = _TopRankings(self.objective, self.architecture, theta, self._sum.unit * self.parts, self.threads)
         slope = np.sum(self._asked.ask(EachBlock(asked)), axis=0) / self.architecture.scale
         value, (risk, risk_slope) = dot(slope, theta), self.risk(theta)
         return (risk + value, risk_slope + slope), (value, slope)
 
-    def convexified(self, theta: Theta) -> RegularisedRisk:
+    def convexify(self, theta: Theta) -> RegularizedRisk:
         """The convex risk of (3) that touches this one at ``theta``."""
         target = TowardsRanking(self.objective, self.architecture, theta)
-        return RegularisedRisk(target, self.architecture, self.data, self.strength, self.center, self.threads)
+        return RegularizedRisk(target, self.architecture, self.data, self.strength, self.center, self.threads)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,70 +1,85 @@
-"""A measure over a dataset along lines of scores: the questions to its parts, and what their answers add up to.
+"""A measure over a dataset along lines of scores: the questions to its parts, and how their answers are combined.
 
-The scores of a part's documents are computed where they lie, along a `Course` that any worker can follow. A part keeps what it needs for
-the next question about the same search; a part that has lost it, or never had it, computes it anew, to the same bits. A part that is all
-there is knows the best interval itself; several parts know their shares of it (`exactrank.learning.objectives.summed_steps`).
+The scores of documents are computed where the documents lie, along a `Course` that any worker can follow. A part keeps what it needs for
+the next question about the same search; a part that has lost it, or never had it, computes it again, to the same bits. The only part of a
+dataset finds the best interval itself; several parts know their shares of the function (`exactrank.learning.objectives.summed_steps`).
 """
 
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank._support.arrays import PerDocument
+from exactrank._support.arrays import Matrix, PerDocument
 from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Part, Weigh
-from exactrank.learning.objectives.ideal_likelihood import Curves, IdealLikelihood, likeliest, summed
+from exactrank.learning.objectives.ideal_likelihood import Curves, IdealLikelihood, likeliest, sum_curves
 from exactrank.learning.objectives.line_search import ALL_EVENTS, LineSearch, check_pairs
 from exactrank.learning.objectives.step_function import Interval, StepFunction
-from exactrank.learning.objectives.summed_steps import Close, Jumps, Outline, Scale, Sought, Wanted, best_intervals, whole_function
+from exactrank.learning.objectives.summed_steps import (
+    EventRequest,
+    Jumps,
+    LineOutlines,
+    NearbyEvents,
+    Outline,
+    Scale,
+    best_intervals,
+    whole_function,
+)
 from exactrank.learning.objectives.within_query import spread_by_block
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import Adjust, BoundMeasure, DatasetMeasure, bound_on
 
-Along = tuple[Any, float, float]  #: a direction, as a course takes it, and how far to look along it: low <= 0 and high >= 0
-Facts = tuple[npt.NDArray[np.uint8], float]  #: which queries count, and what none exceeds
-Slopes = npt.NDArray[Any]  #: how fast each score changes
-#: Which point of an interval to take: its middle, or where `IdealLikelihood` is largest.
+Direction: TypeAlias = int | npt.NDArray[np.float64]  #: the number of a coordinate, or a vector
+Line: TypeAlias = tuple[Direction, float, float]  #: a direction, and how far to search along it: low <= 0 and high >= 0
+CountedAndPeak: TypeAlias = tuple[npt.NDArray[np.uint8], float]  #: a mask of the queries that count, and an upper bound of their values
+LineSlopes: TypeAlias = PerDocument | Matrix  #: the rate of change of each score
+#: The point of an interval to take: its middle, or where `IdealLikelihood` is largest.
 Point: TypeAlias = Literal["middle", "likelihood"]
 #: How many searches a part keeps: two of a bag, one per constraint.
-KEPT = 6
-DirectionT = TypeVar("DirectionT")
-DirectionT_contra = TypeVar("DirectionT_contra", contravariant=True)
+SEARCHES_PER_PART = 6
 
 
-class Course(Protocol[DirectionT_contra]):
-    """How the documents of a part are scored along a line; picklable."""
+def same_direction(one_direction: Direction, direction: Direction) -> bool:
+    """Return whether two directions are the same coordinate, or the same array."""
+    if isinstance(one_direction, int) and isinstance(direction, int):
+        return one_direction == direction
+    return one_direction is direction
+
+
+class Course(Protocol):
+    """A way to score the documents of a part along lines; picklable."""
 
     @property
     def key(self) -> Hashable:
-        """What tells it from others that a part cannot reach it from."""
+        """A value that distinguishes it from courses that share no state with it."""
 
-    def go(self, state: "LineState", threads: int) -> None:
-        """Bring ``state`` to where the search stands."""
+    def follow(self, state: "LineState", threads: int) -> None:
+        """Bring ``state`` to the position of the search."""
 
-    def slopes(self, state: "LineState", direction: DirectionT_contra, threads: int) -> Slopes:
-        """How fast each score changes along ``direction``."""
+    def slopes(self, state: "LineState", direction: Direction, threads: int) -> LineSlopes:
+        """Return the rate of change of each score along ``direction``."""
 
 
 class LineState:
-    """A measure on the queries of a part, at the scores where a search stands."""
+    """A measure on the queries of a part, at the position of a search."""
 
     def __init__(self, part: Part, bound: BoundMeasure) -> None:
         self.part, self.bound = part, bound
-        self.position: object = None  #: as the course has it
+        self.position: object = None  #: of the course
         self.scores: PerDocument = np.zeros(0)
 
     @cached_property
     def likelihood(self) -> IdealLikelihood:
-        """Of the ideal ranking."""
+        """The likelihood of the ideal ranking."""
         return IdealLikelihood(self.bound)
 
-    def stand(self, position: object, scores: PerDocument, threads: int) -> None:
+    def start(self, position: object, scores: PerDocument, threads: int) -> None:
         """Take these scores for alpha = 0."""
         self.position, self.scores = position, scores
 
@@ -74,16 +89,16 @@ class LineState:
 
 
 class WholeState(LineState):
-    """The state of a part that is all there is."""
+    """The state of the only part."""
 
     def __init__(self, part: Part, bound: BoundMeasure) -> None:
         super().__init__(part, bound)
         self.search = part.kernel(LineSearch)(bound)
         self.value = math.nan
 
-    def stand(self, position: object, scores: PerDocument, threads: int) -> None:
+    def start(self, position: object, scores: PerDocument, threads: int) -> None:
         """Take these scores for alpha = 0."""
-        super().stand(position, scores, threads)
+        super().start(position, scores, threads)
         self.value = self.search.start(scores)
 
     def fetch(self, numbers: npt.NDArray[np.generic]) -> PerDocument:
@@ -99,38 +114,40 @@ class ShareState(LineState):
         self.native, self.value = native, 0
         self._outlines: dict[object, _core.Outline] = {}
 
-    def stand(self, position: object, scores: PerDocument, threads: int) -> None:
+    def start(self, position: object, scores: PerDocument, threads: int) -> None:
         """Take these scores for alpha = 0."""
-        super().stand(position, scores, threads)
+        super().start(position, scores, threads)
         self._outlines, self.value = {}, self.native.rank_part(scores, threads)
 
-    def outlines(self, lines: Sequence[Along], slopes: Callable[[Any], Slopes], threads: int) -> list[_core.Outline]:
-        """Return the outlines of the function along ``lines``; these are kept, and no others, since their events are asked for next."""
+    def outlines(self, lines: Sequence[Line], slopes: Callable[[Direction], LineSlopes], threads: int) -> list[_core.Outline]:
+        """Return the outlines of the function along ``lines``; only these are kept, since their events are requested next."""
         keys = [(way.tobytes() if isinstance(way, np.ndarray) else way, low, high) for way, low, high in lines]
         before, self._outlines = self._outlines, {}
         for key, (direction, low, high) in zip(keys, lines, strict=True):
             if key in before:
                 self._outlines[key] = before[key]
             else:
-                self._outlines[key] = self.native.outline(self._as_taken(slopes(direction)), low, high, threads)
+                self._outlines[key] = self._outline(slopes(direction), low, high, threads)
         return [self._outlines[key] for key in keys]
 
-    def _as_taken(self, slopes: Slopes) -> npt.NDArray[Any]:
-        return slopes if isinstance(self.native, _core.LineSearch) else np.ascontiguousarray(slopes, np.float64)
+    def _outline(self, slopes: LineSlopes, low: float, high: float, threads: int) -> _core.Outline:
+        if isinstance(self.native, _core.LineSearch):
+            return self.native.outline(slopes, low, high, threads)
+        return self.native.outline(np.ascontiguousarray(slopes, np.float64), low, high, threads)
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What is searched: a measure along a course; for whole functions by the kernel that serves ``every`` measure."""
+    """A measure that is searched along a course; ``general`` for whole functions, whose kernel serves all measures."""
 
     measure: Measure
     name: str  #: of the measure
     adjust: Adjust | None
     weigh: Weigh | None
     threads: int
-    every: bool = False
-    scale: Scale | None = None  #: of all parts together; None for a part that is all there is
-    course: Course[Any] | None = None
+    general: bool = False
+    scale: Scale | None = None  #: of all parts together; None if there is only one
+    course: Course | None = None
 
     def bound(self, part: Part) -> BoundMeasure:
         """Return the measure on the queries of ``part``, with their weights."""
@@ -141,63 +158,63 @@ class Search:
     def native(self, bound: BoundMeasure) -> _core.LineSearch | _core.StepSearch:
         """Return the kernel for one of several parts."""
         total, peak = (None, None) if self.scale is None else (self.scale.total, self.scale.peak)
-        if self.every or not _core.LineSearch.serves(bound.native):
+        if self.general or not _core.LineSearch.serves(bound.native):
             check_pairs(bound)
             return _core.StepSearch(bound.native, total, peak)
         return _core.LineSearch(bound.native, events=ALL_EVENTS, total=total, peak=peak)
 
     def share(self, part: Part) -> ShareState:
-        """Return the state of one of several parts, where the search stands."""
-        key = self.name, self.adjust, self.weigh, self.every, self.scale, self._course.key
-        state = part.recent("search", key, KEPT, lambda: ShareState(part, bound := self.bound(part), self.native(bound)))
-        self._course.go(state, self.threads)
+        """Return the state of one of several parts, at the position of the search."""
+        key = self.name, self.adjust, self.weigh, self.general, self.scale, self._course.key
+        state = part.recent("search", key, SEARCHES_PER_PART, lambda: ShareState(part, bound := self.bound(part), self.native(bound)))
+        self._course.follow(state, self.threads)
         return state
 
     def alone(self, part: Part) -> WholeState:
-        """Return the state of a part that is all there is, where the search stands."""
+        """Return the state of the only part, at the position of the search."""
         key = self.name, self.adjust, self.weigh, self._course.key
-        state = part.recent("search", key, KEPT, lambda: WholeState(part, self.bound(part)))
-        self._course.go(state, self.threads)
+        state = part.recent("search", key, SEARCHES_PER_PART, lambda: WholeState(part, self.bound(part)))
+        self._course.follow(state, self.threads)
         return state
 
     def state(self, part: Part) -> LineState:
         """Return the state of any part."""
         return self.alone(part) if part.is_complete else self.share(part)
 
-    def slopes(self, state: LineState, direction: object) -> Slopes:
-        """How fast each score changes along ``direction``."""
+    def slopes(self, state: LineState, direction: Direction) -> LineSlopes:
+        """Return the rate of change of each score along ``direction``."""
         return self._course.slopes(state, direction, self.threads)
 
     @property
-    def _course(self) -> Course[Any]:
+    def _course(self) -> Course:
         assert self.course is not None
         return self.course
 
 
 @dataclass(frozen=True, eq=False)
 class CountedQueries:
-    """Which queries count, and what none exceeds, of each of several parts; a part that is all there is need not say."""
+    """The queries that count, and an upper bound of their values, of each of several parts; nothing if there is only one."""
 
     search: Search
 
-    def ask(self, part: Part) -> Facts | None:
+    def ask(self, part: Part) -> CountedAndPeak | None:
         """Answer for ``part``."""
         if part.is_complete:
             return None
         native = self.search.native(self.search.bound(part))
         return native.counted(), native.peak()
 
-    def combine(self, answers: Sequence[Facts | None]) -> list[Facts]:
-        """Return the result for the dataset."""
-        return [facts for facts in answers if facts is not None]
+    def combine(self, answers: Sequence[CountedAndPeak | None]) -> list[CountedAndPeak]:
+        """Return the answers of several parts."""
+        return [answer for answer in answers if answer is not None]
 
 
 @dataclass(frozen=True, eq=False)
-class ValueThere:
-    """The value where the search stands, and the shares of each of several parts of the functions along ``lines``."""
+class ValueAndOutlines:
+    """The value at the position of the search, and the shares that several parts have of the functions along ``lines``."""
 
     search: Search
-    lines: tuple[Along, ...] = ()
+    lines: tuple[Line, ...] = ()
 
     def ask(self, part: Part) -> tuple[float, list[Outline]]:
         """Answer for ``part``."""
@@ -219,10 +236,10 @@ class ValueThere:
 
 @dataclass(frozen=True, eq=False)
 class BestIntervals:
-    """The interval of each of ``lines`` where the measure is largest, which a part that is all there is knows."""
+    """The interval of each of ``lines`` in which the measure is largest, from the only part."""
 
     search: Search
-    lines: tuple[Along, ...]
+    lines: tuple[Line, ...]
 
     def ask(self, part: Part) -> list[Interval]:
         """Answer for ``part``."""
@@ -235,20 +252,20 @@ class BestIntervals:
 
 
 @dataclass(frozen=True, eq=False)
-class EventsNear:
-    """The events that are ``wanted`` of ``lines``, of each of several parts."""
+class RequestedEvents:
+    """The events along ``lines`` that are requested from each of several parts."""
 
     search: Search
-    lines: tuple[Along, ...]
-    wanted: tuple[Wanted, ...]
+    lines: tuple[Line, ...]
+    requests: tuple[EventRequest, ...]
 
-    def ask(self, part: Part) -> list[Close]:
+    def ask(self, part: Part) -> list[NearbyEvents]:
         """Answer for ``part``."""
         search, state = self.search, self.search.share(part)
         outlines = state.outlines(self.lines, lambda direction: search.slopes(state, direction), search.threads)
-        return [one.of(outlines[one.line], search.threads) for one in self.wanted]
+        return [request.answer(outlines[request.line], search.threads) for request in self.requests]
 
-    def combine(self, answers: Sequence[list[Close]]) -> Sequence[list[Close]]:
+    def combine(self, answers: Sequence[list[NearbyEvents]]) -> Sequence[list[NearbyEvents]]:
         """Return the result for the dataset."""
         return answers
 
@@ -258,17 +275,17 @@ class WholeFunction:
     """The function along a line, with all its breakpoints."""
 
     search: Search
-    line: Along
+    line: Line
 
     def ask(self, part: Part) -> StepFunction | Jumps:
         """Answer for ``part``."""
         search, (direction, low, high) = self.search, self.line
         if part.is_complete:
-            alone = search.alone(part)
-            return alone.search.profile(search.slopes(alone, direction), low, high)
-        state = search.share(part)
-        assert isinstance(state.native, _core.StepSearch)
-        return state.native.jumps(np.ascontiguousarray(search.slopes(state, direction), np.float64), low, high, search.threads)
+            state = search.alone(part)
+            return state.search.profile(search.slopes(state, direction), low, high)
+        share = search.share(part)
+        assert isinstance(share.native, _core.StepSearch)
+        return share.native.jumps(np.ascontiguousarray(search.slopes(share, direction), np.float64), low, high, search.threads)
 
     def combine(self, answers: Sequence[StepFunction | Jumps]) -> StepFunction:
         """Return the result for the dataset."""
@@ -280,10 +297,10 @@ class WholeFunction:
 
 @dataclass(frozen=True, eq=False)
 class SpreadSums:
-    """The sums of scores and slopes over wide blocks or, if their ``means`` are given, of the squares of what they differ from these."""
+    """The sums of scores and slopes; or, if their ``means`` are given, of their squared deviations from these."""
 
     search: Search
-    direction: object
+    direction: Direction
     means: tuple[float, float] | None = None
 
     def ask(self, part: Part) -> tuple[list[float], list[float]]:
@@ -304,7 +321,7 @@ class LikelihoodCurves:
     """The derivatives of the likelihood of the ideal ranking at ``alpha`` along a direction."""
 
     search: Search
-    direction: object
+    direction: Direction
     alpha: float
 
     def ask(self, part: Part) -> Curves:
@@ -315,67 +332,71 @@ class LikelihoodCurves:
 
     def combine(self, answers: Sequence[Curves]) -> tuple[float, float]:
         """Return the result for the dataset."""
-        return summed(list(answers))
+        return sum_curves(answers)
 
 
 class SearchedMeasure:
-    """A measure over a dataset, which is asked about along lines."""
+    """A measure over a dataset, to be searched along lines."""
 
     def __init__(self, measure: DatasetMeasure) -> None:
         self.measure, self.data, self._parts = measure, measure.data, measure.parts.with_memo()
         self._search = Search(measure.measure, repr(measure.measure), measure.adjust, measure.weigh, thread_count(measure.threads))
-        self._facts: dict[bool, list[Facts]] = {}
+        self._counted: dict[bool, list[CountedAndPeak]] = {}
         self._scales: dict[bool, Scale | None] = {}
 
     def reweigh(self, weigh: Weigh | None) -> "SearchedMeasure":
-        """Return the same measure of queries with other weights; which of them count, and what none exceeds, is known."""
-        other = SearchedMeasure(replace(self.measure, weigh=weigh))
-        other._facts = self._facts
-        return other
+        """Return the same measure with other weights of queries; which queries count is not asked again."""
+        reweighed = SearchedMeasure(replace(self.measure, weigh=weigh))
+        reweighed._counted = self._counted
+        return reweighed
 
     @property
     def has_shares(self) -> bool:
-        """Do several parts know their shares of the functions?"""
+        """True if several parts know their shares of the functions."""
         return self._scale(False) is not None
 
-    def values(self, course: Course[Any], lines: Sequence[Along] = ()) -> tuple[float, list[list[Outline]]]:
-        """Return the value where the course stands; and of each of ``lines`` what several parts know of it."""
-        return self._parts.ask(ValueThere(self._along(course), tuple(lines)))
+    def values(self, course: Course, lines: Sequence[Line] = ()) -> tuple[float, list[list[Outline]]]:
+        """Return the value at the position of the course, and for each of ``lines`` the outlines of several parts."""
+        return self._parts.ask(ValueAndOutlines(self._along(course), tuple(lines)))
 
-    def best(self, course: Course[Any], lines: Sequence[Along], outlines: Sequence[Sequence[Outline]] = ()) -> list[Interval]:
-        """Return the interval of each of ``lines`` where the measure is largest, by what parts know of it, if they were asked before."""
-        search, asked = self._along(course), tuple(lines)
+    def best(self, course: Course, lines: Sequence[Line], outlines: Sequence[Sequence[Outline]] = ()) -> list[Interval]:
+        """Return the interval of each of ``lines`` in which the measure is largest; ``outlines`` are those of `values`, if known."""
+        search, all_lines = self._along(course), tuple(lines)
         if search.scale is None:
-            return self._parts.ask(BestIntervals(search, asked))
+            return self._parts.ask(BestIntervals(search, all_lines))
         shares = outlines or self.values(course, lines)[1]
-        sought = [Sought(share, low, high) for (_, low, high), share in zip(lines, shares, strict=True)]
-        return best_intervals(sought, lambda wanted: self._parts.ask(EventsNear(search, asked, tuple(wanted))), search.scale)
+        line_outlines = [LineOutlines(share, low, high) for (_, low, high), share in zip(lines, shares, strict=True)]
 
-    def profile(self, course: Course[DirectionT], direction: DirectionT, low: float = -math.inf, high: float = math.inf) -> StepFunction:
+        def ask(requests: Sequence[EventRequest]) -> Sequence[Sequence[NearbyEvents]]:
+            return self._parts.ask(RequestedEvents(search, all_lines, tuple(requests)))
+
+        return best_intervals(line_outlines, ask, search.scale)
+
+    def profile(self, course: Course, direction: Direction, low: float = -math.inf, high: float = math.inf) -> StepFunction:
         """Return the whole function along ``direction``, between ``low`` and ``high``."""
-        return self._parts.ask(WholeFunction(self._along(course, every=True), (direction, low, high)))
+        return self._parts.ask(WholeFunction(self._along(course, general=True), (direction, low, high)))
 
-    def likeliest(self, course: Course[DirectionT], direction: DirectionT, interval: Interval, start: float) -> float:
-        """Return the point of ``interval`` where the ideal ranking is likeliest."""
+    def likeliest(self, course: Course, direction: Direction, interval: Interval, start: float) -> float:
+        """Return the point of ``interval`` at which the ideal ranking is likeliest."""
         search = self._along(course)
         return likeliest(lambda alpha: self._parts.ask(LikelihoodCurves(search, direction, alpha)), interval, start)
 
-    def unit(self, course: Course[DirectionT], direction: DirectionT) -> float:
-        """How far to go where an interval has no end: until the scores have moved by their own deviation."""
+    def unit(self, course: Course, direction: Direction) -> float:
+        """Return the alpha after which scores have moved by their own standard deviation, for intervals without an end."""
         question, documents = SpreadSums(self._along(course), direction), self.data.n_documents
-        of_scores, of_slopes = self._parts.ask(question)
-        squares = self._parts.ask(replace(question, means=(of_scores / documents, of_slopes / documents)))
+        score_sum, slope_sum = self._parts.ask(question)
+        squares = self._parts.ask(replace(question, means=(score_sum / documents, slope_sum / documents)))
         scores, slopes = (math.sqrt(total / documents) for total in squares)
         return scores / slopes if scores > 0 and slopes > 0 else 1.0
 
-    def _along(self, course: Course[Any], every: bool = False) -> Search:
-        return replace(self._search, course=course, every=every, scale=self._scale(every))
+    def _along(self, course: Course, general: bool = False) -> Search:
+        return replace(self._search, course=course, general=general, scale=self._scale(general))
 
-    def _scale(self, every: bool) -> Scale | None:
-        """Of all parts together; None if there is one part, which is all there is."""
-        if every not in self._scales:
-            if every not in self._facts:
-                self._facts[every] = self._parts.ask(CountedQueries(replace(self._search, every=every)))
-            facts = self._facts[every]
-            self._scales[every] = Scale.of(self._search.name, facts, self.measure.weights) if facts else None
-        return self._scales[every]
+    def _scale(self, general: bool) -> Scale | None:
+        """Return the scale of all parts together; None if there is only one part."""
+        if general not in self._scales:
+            if general not in self._counted:
+                self._counted[general] = self._parts.ask(CountedQueries(replace(self._search, general=general)))
+            counted = self._counted[general]
+            self._scales[general] = Scale.of(self._search.name, counted, self.measure.weights) if counted else None
+        return self._scales[general]

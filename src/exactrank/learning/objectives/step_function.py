@@ -6,7 +6,7 @@ Xia, Guo & Wang 2013, section 2.1), so it is
     f(alpha) = values[i]  for breakpoints[i - 1] < alpha < breakpoints[i]                                       (1)
     f(breakpoints[i]) = at[i]                                                                                   (2)
 
-(2) needs its own numbers: there documents are tied, and the tie policy decides.
+(2) needs its own numbers: at breakpoints documents are tied, and the tie policy decides.
 """
 
 import math
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from exactrank._support.pictures import Panels
 
 Floats = npt.NDArray[np.float64]
-#: Values closer than this are one value: sums of as many terms as there are queries differ by their rounding.
+#: Values closer than this are equal: sums over queries differ by their rounding.
 SAME_VALUE = 1e-12
-#: Relative to its ends, an interval narrower than this may be an accident of rounding.
+#: An interval narrower than this, relative to its ends, may be an artifact of rounding.
 LEAST_WIDTH = 2.0**-40
 COLUMNS = 1500  #: a picture has about this many pixels across
 
@@ -43,7 +43,7 @@ class Interval:
     value: float
 
     def middle(self, scale: float = 1.0) -> float:
-        """The point half way; an unbounded interval has one at a distance of ``scale`` or more from its end.
+        """Return the midpoint; of an unbounded interval a point at a distance of at least ``scale`` from its end.
 
         >>> Interval(2.0, math.inf, 0.5).middle()
         4.0
@@ -60,14 +60,14 @@ class Interval:
         return self.low < alpha < self.high
 
     @property
-    def endless(self) -> bool:
-        """Has it no end on a side?"""
+    def is_unbounded(self) -> bool:
+        """True if the interval is infinite on a side."""
         return math.isinf(self.high - self.low)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StepFunction(Tabular, Plottable):
-    """A function that is constant between ``breakpoints``, (1), with its own values ``at`` them, (2).
+    """A function that is constant between ``breakpoints``, (1), with values of their own ``at`` them, (2).
 
     >>> f = StepFunction(np.array([0.0, 1.0]), np.array([0.2, 0.6, 0.4]), np.array([0.5, 0.6]))
     >>> f(0.5), f(1.0), f([-3.0, 0.0, 2.0]).tolist()
@@ -76,9 +76,9 @@ class StepFunction(Tabular, Plottable):
     Interval(low=0.0, high=1.0, value=0.6)
     """
 
-    breakpoints: Floats  #: rising
+    breakpoints: Floats  #: in ascending order
     values: Floats  #: one more than there are breakpoints
-    at: Floats  #: one a breakpoint
+    at: Floats  #: one per breakpoint
 
     def __post_init__(self) -> None:
         for name in ("breakpoints", "values", "at"):
@@ -96,19 +96,19 @@ class StepFunction(Tabular, Plottable):
     @overload
     def __call__(self, alpha: npt.ArrayLike) -> Floats: ...
     def __call__(self, alpha: npt.ArrayLike) -> float | Floats:
-        """The value at ``alpha``, a number or an array."""
-        asked = np.asarray(alpha, np.float64)
-        left, right = (np.searchsorted(self.breakpoints, asked, side) for side in ("left", "right"))
+        """Return the value at ``alpha``, a number or an array."""
+        points = np.asarray(alpha, np.float64)
+        left, right = (np.searchsorted(self.breakpoints, points, side) for side in ("left", "right"))
         if not len(self.breakpoints):
-            found = np.full(asked.shape, self.values[0])
+            values = np.full(points.shape, self.values[0])
         else:
-            found = np.where(left < right, self.at[np.minimum(left, len(self.at) - 1)], self.values[left])
-        return found if asked.ndim else float(found)
+            values = np.where(left < right, self.at[np.minimum(left, len(self.at) - 1)], self.values[left])
+        return values if points.ndim else float(values)
 
-    def __add__(self, other: "StepFunction") -> "StepFunction":
-        """The sum, whose breakpoints are those of both."""
-        ours, theirs = together([self, other])
-        return StepFunction(ours.breakpoints, ours.values + theirs.values, ours.at + theirs.at)
+    def __add__(self, function: "StepFunction") -> "StepFunction":
+        """Return the sum, whose breakpoints are those of both."""
+        f, g = with_common_breakpoints([self, function])
+        return StepFunction(f.breakpoints, f.values + g.values, f.at + g.at)
 
     def __mul__(self, factor: float) -> "StepFunction":
         return StepFunction(self.breakpoints, self.values * factor, self.at * factor)
@@ -120,10 +120,10 @@ class StepFunction(Tabular, Plottable):
         return f"StepFunction({len(self.breakpoints):,} breakpoints, best {best.value:.6g} on ({best.low:.6g}, {best.high:.6g}))"
 
     def best(self, low: float = -math.inf, high: float = math.inf) -> Interval:
-        """The interval between ``low`` and ``high`` with the largest value; among equals the widest, a bounded one if there is one.
+        """Return the interval between ``low`` and ``high`` with the largest value; among equals the widest bounded one.
 
-        Points are not intervals: the value where documents tie does not count. Nor do intervals that are no
-        wider than a rounding error, unless there is no other.
+        Values at breakpoints, where documents tie, do not count. Nor do intervals that are no wider than a rounding error, unless there
+        are no others.
         """
         if not low < high:
             raise ValueError(f"an interval needs low < high, got {low} and {high}")
@@ -134,11 +134,11 @@ class StepFunction(Tabular, Plottable):
         size = np.maximum(*(np.abs(np.where(np.isinf(e), 0.0, e)) for e in (ends[:-1], ends[1:])))
         values = np.where(width > LEAST_WIDTH * size, values, -np.inf) if np.any(width > LEAST_WIDTH * size) else values
         widest = np.where(values >= values.max() - SAME_VALUE, np.where(np.isinf(width), 0.0, width), -1.0)
-        chosen = int(np.argmax(widest))
-        return Interval(float(ends[chosen]), float(ends[chosen + 1]), float(values[chosen]))
+        number = int(np.argmax(widest))
+        return Interval(float(ends[number]), float(ends[number + 1]), float(values[number]))
 
     def part(self, low: float, high: float) -> "StepFunction":
-        """The function between ``low`` and ``high``."""
+        """Return the function between ``low`` and ``high``."""
         first, last = np.searchsorted(self.breakpoints, low, "left"), np.searchsorted(self.breakpoints, high, "right")
         return StepFunction(self.breakpoints[first:last], self.values[first : last + 1], self.at[first:last])
 
@@ -156,10 +156,10 @@ class StepFunction(Tabular, Plottable):
         force: bool = False,
         **style: object,
     ) -> "Panels":
-        """Draw the function between ``low`` and ``high``, by default where the middle 90% of its breakpoints are; returns the Axes.
+        """Draw the function between ``low`` and ``high``, by default around the middle 90% of its breakpoints; return the Axes.
 
-        It goes into ``ax`` as a line of that ``style`` (color, label, ...), or with its best interval into a new figure. ``path`` also
-        writes the figure, as PNG, SVG or PDF by the suffix; ``force`` replaces a file that is there.
+        It is drawn into ``ax`` as a line of this ``style`` (color, label, ...), or with its best interval into a new figure. ``path`` also
+        writes the figure, as PNG, SVG or PDF by the suffix; ``force`` replaces an existing file.
         """
         return self._plot(ax, path, force, low=low, high=high, best=ax is None, **style)
 
@@ -184,7 +184,7 @@ class StepFunction(Tabular, Plottable):
             axes.legend()
 
 
-def together(functions: Sequence[StepFunction]) -> list[StepFunction]:
-    """The same functions, all with the breakpoints of all of them."""
+def with_common_breakpoints(functions: Sequence[StepFunction]) -> list[StepFunction]:
+    """Return the same ``functions``, each with the breakpoints of all of them."""
     points = np.unique(np.concatenate([f.breakpoints for f in functions]))
     return [StepFunction(points, f.values[np.append(np.searchsorted(f.breakpoints, points), -1)], f(points)) for f in functions]

@@ -1,17 +1,17 @@
-"""A step function that is a sum over queries, of which each part knows its own share, in whole numbers of a small unit.
+"""A step function that is a sum over queries, of which each part knows its share, in whole numbers of a small unit.
 
     f(alpha) = sum over parts of f_p(alpha),    the same in any order                                           (1)
 
-Each part gives the histogram of its events, and its values left and right of 0; the events in the bins of their sum that can hold the
-optimum are then asked for, in one more round. A part where these are very many gives their sums in narrower bins instead, of which few can
-hold it, so that what travels hardly grows with the queries. Several lines are searched at once. A whole function is made of all jumps of
-all parts.
+Each part sends the histogram of its events, and its values left and right of 0. One more round then requests the events in those bins of
+the sum that can hold the optimum. A part with very many such events sends their sums in narrower bins instead, of which few can hold the
+optimum; so the size of answers hardly grows with the number of queries. Several lines are searched at once. A whole function consists of
+all jumps of all parts.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,45 +20,49 @@ from exactrank import _core
 from exactrank.errors import DataError
 from exactrank.learning.objectives.step_function import Interval, StepFunction
 
-#: A part that has more events than this in the bins that it is asked for gives their sums, in at most this number of narrower bins.
+#: A part with more events than this in the requested bins sends their sums, in at most this number of narrower bins.
 MOST_EVENTS, NARROW_BINS = 1 << 14, 1 << 12
-Events = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]  #: places and changes
-Sums = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.int64]]  #: numbers of bins, changes and rises there
-Close = tuple[Events, Sums, float, float]  #: events in some bins, or their sums; the last event before an edge, and the first that is not
-Jumps = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64], int]  #: places, jumps to and from them; value at 0
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+BinNumbers: TypeAlias = npt.NDArray[np.uint32]
+Events: TypeAlias = tuple[Floats, Integers]  #: points and changes
+Sums: TypeAlias = tuple[BinNumbers, Integers, Integers]  #: numbers of bins, changes and rises there
+#: Events in some bins, or their sums; the last event before an edge, and the first after it.
+NearbyEvents: TypeAlias = tuple[Events, Sums, float, float]
+Jumps: TypeAlias = tuple[Floats, Integers, Integers, int]  #: points, jumps to and from them; value at 0
 
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """What a part tells of its share along a line: the sums of its events by bins, and its values beside 0."""
+    """A part's share of a function along a line: the sums of its events by bins, and its values beside 0."""
 
     sums: Sums
     left: int
     right: int
-    ties: bool  #: may these two differ?
+    ties: bool  #: True if these two may differ
 
     @classmethod
     def of(cls, native: _core.Outline) -> Self:
-        """What is to be told."""
+        """Return what travels of ``native``."""
         return cls(native.sums, native.left, native.right, native.ties)
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
-    """What is asked of each part about a line next: its events in some ``bins`` of one width, and beside the bin ``edge``."""
+class EventRequest:
+    """A request to each part for its events along a line, in some ``bins`` of one width and beside the bin ``edge``."""
 
     line: int
-    bins: npt.NDArray[np.uint32]
+    bins: BinNumbers
     shift: int
     edge: int
 
-    def of(self, outline: _core.Outline, threads: int, most: int | None = None) -> Close:
-        """What a part answers; with sums where there are more events than ``most``, or than are sent."""
-        return outline.close(self.bins, self.shift, self.edge, MOST_EVENTS if most is None else most, self.finer, threads)
+    def answer(self, outline: _core.Outline, threads: int, limit: int | None = None) -> NearbyEvents:
+        """Return the answer of a part; sums if there are more events than ``limit``, by default `MOST_EVENTS`."""
+        return outline.close(self.bins, self.shift, self.edge, MOST_EVENTS if limit is None else limit, self.narrow_shift, threads)
 
     @property
-    def finer(self) -> int:
-        """The shift of the bins for sums, where there are too many events."""
+    def narrow_shift(self) -> int:
+        """The shift of the narrower bins for sums, if there are too many events."""
         return max(0, self.shift - max(1, (NARROW_BINS // max(1, len(self.bins))).bit_length() - 1))
 
 
@@ -68,71 +72,70 @@ class Scale:
 
     measure: object  #: in messages
     total: float  #: the weight of the queries that count
-    peak: float  #: what the value of none exceeds
+    peak: float  #: an upper bound of the value of a query
 
     def __post_init__(self) -> None:
         if math.isinf(self.peak):
             raise DataError(f"{self.measure} is infinite on this data: a gain overflows; use gain='linear', or nDCG, which has no limit")
 
     @classmethod
-    def of(cls, measure: object, facts: Sequence[tuple[npt.NDArray[np.uint8], float]], weights: npt.NDArray[np.float64]) -> "Scale":
-        """Of queries of these ``weights``; the facts of each part are which of them count, and what none exceeds."""
-        counted = np.concatenate([counted for counted, _ in facts])
-        return cls(measure, float(np.cumsum(np.where(counted, weights, 0.0))[-1]), max(peak for _, peak in facts))
+    def of(cls, measure: object, parts: Sequence[tuple[npt.NDArray[np.uint8], float]], weights: Floats) -> "Scale":
+        """Return the scale for queries of these ``weights``; ``parts`` have masks of those that count, and upper bounds of values."""
+        counted = np.concatenate([counted for counted, _ in parts])
+        return cls(measure, float(np.cumsum(np.where(counted, weights, 0.0))[-1]), max(peak for _, peak in parts))
 
     def value(self, parts: Sequence[int]) -> float:
-        """The sum of ``parts``; NaN where no query counts."""
+        """Return the sum of ``parts``; NaN if no query counts."""
         return _core.from_fixed(sum(parts), self.peak) if self.total > 0 else math.nan
 
 
 @dataclass(frozen=True, eq=False)
-class Sought:
-    """A line between ``low`` <= 0 and ``high`` >= 0, and what each part knows of it."""
+class LineOutlines:
+    """A line between ``low`` <= 0 and ``high`` >= 0, with the outline of each part."""
 
     outlines: Sequence[Outline]
     low: float
     high: float
 
-    @classmethod
-    def of(cls, outlines: Sequence[_core.Outline], low: float, high: float) -> "Sought":
-        """Return the line that has these outlines."""
-        return cls([Outline.of(outline) for outline in outlines], low, high)
-
     def search(self, scale: Scale) -> _core.BestInterval:
-        """For the interval where (1) is largest."""
-        numbers, change, up = (np.concatenate([outline.sums[i] for outline in self.outlines]) for i in range(3))
-        left, right = sum(each.left for each in self.outlines), sum(each.right for each in self.outlines)
-        at_zero = right - left if any(each.ties for each in self.outlines) else None
+        """Return the search for the interval in which (1) is largest."""
+        numbers, change, up = _join_sums([outline.sums for outline in self.outlines])
+        left, right = sum(outline.left for outline in self.outlines), sum(outline.right for outline in self.outlines)
+        at_zero = right - left if any(outline.ties for outline in self.outlines) else None
         return _core.BestInterval(numbers, change, up, left, at_zero, scale.peak, self.low, self.high)
 
 
-def best_intervals(lines: Sequence[Sought], ask: Callable[[Sequence[Wanted]], Sequence[Sequence[Close]]], scale: Scale) -> list[Interval]:
-    """The intervals of ``lines`` where (1) is largest; of what is wanted of some of them, ``ask`` gives what each part answers."""
+def best_intervals(
+    lines: Sequence[LineOutlines], ask: Callable[[Sequence[EventRequest]], Sequence[Sequence[NearbyEvents]]], scale: Scale
+) -> list[Interval]:
+    """Return the intervals of ``lines`` in which (1) is largest; ``ask`` returns the answers of each part to some requests."""
     if not scale.total > 0:
         return [Interval(line.low, line.high, math.nan) for line in lines]
-    found: dict[int, Interval] = {}
+    intervals: dict[int, Interval] = {}
     searches = {number: line.search(scale) for number, line in enumerate(lines)}
     while searches:
-        wanted = [Wanted(number, search.bins, search.shift, search.edge) for number, search in searches.items()]
-        for one, close in zip(wanted, zip(*ask(wanted), strict=True), strict=True):
-            search, (at, change) = searches[one.line], _joined([events for events, *_ in close])
-            numbers, changes, up = _joined([sums for _, sums, *_ in close])
+        requests = [EventRequest(number, search.bins, search.shift, search.edge) for number, search in searches.items()]
+        for request, answers in zip(requests, zip(*ask(requests), strict=True), strict=True):
+            search, line = searches[request.line], request.line
+            at, change = (np.concatenate([events[i] for events, *_ in answers]) for i in range(2))
+            numbers, changes, up = _join_sums([sums for _, sums, *_ in answers])
             if len(numbers):
-                search.narrow(one.finer, numbers, changes, up, at, change)
+                search.narrow(request.narrow_shift, numbers, changes, up, at, change)
                 continue
-            below, above = max(each[2] for each in close), min(each[3] for each in close)
-            found[one.line] = Interval(*search.best(at, change, below, above, scale.peak))
-            del searches[one.line]
-    return [found[number] for number in range(len(lines))]
+            below, above = max(answer[2] for answer in answers), min(answer[3] for answer in answers)
+            intervals[line] = Interval(*search.best(at, change, below, above, scale.peak))
+            del searches[line]
+    return [intervals[number] for number in range(len(lines))]
 
 
-def _joined(parts: Sequence[tuple[npt.NDArray[Any], ...]]) -> tuple[npt.NDArray[Any], ...]:
-    """The arrays of all parts, one after the other."""
-    return tuple(np.concatenate(own) for own in zip(*parts, strict=True))
+def _join_sums(parts: Sequence[Sums]) -> Sums:
+    """Return the sums of all parts, one after the other."""
+    numbers, changes, rises = zip(*parts, strict=True)
+    return np.concatenate(numbers), np.concatenate(changes), np.concatenate(rises)
 
 
 def whole_function(parts: Sequence[Jumps], scale: Scale) -> StepFunction:
-    """(1), with all its breakpoints."""
+    """Return (1), with all its breakpoints."""
     if not scale.total > 0:
         return StepFunction(np.zeros(0), np.array([math.nan]), np.zeros(0))
     at, to, beyond = (np.concatenate([part[i] for part in parts]) for i in range(3))

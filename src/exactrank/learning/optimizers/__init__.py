@@ -1,14 +1,14 @@
-"""Optimizers: each is a frozen value that knows nothing of ranking and uses only those methods of its problem that its protocol names.
+"""Optimizers: frozen values that know nothing of ranking, and use only those methods of a problem that their protocol names.
 
 ``optimizers.Adam`` and the others are imported when first used. What an optimizer ``asks`` is a protocol; `base.fitting` checks a problem
-against it before the first step, and names the optimizers that would do.
+against it before the first step, and names the optimizers that would work.
 """
 
 from collections.abc import Mapping
 
 from exactrank._support.registry import lazy_getattr
 
-#: In which module each optimizer is.
+#: The module of each optimizer.
 OPTIMIZERS: Mapping[str, str] = {
     "SGD": "slopes",
     "Adam": "slopes",

@@ -35,7 +35,7 @@ directions move nothing, or all looks like a plane: sum |S| < sum |D| / 4, and D
     a_1 = 1/2  sum f'g / sum |g'f''g|                                                                           (6)
 
 is half the step that would gain the most on average if f were a quadratic; half, since later slopes may be steeper. First steps
-are sqrt(d) l long at most, in d dimensions, and l / 2 where (6) is no number above 0: Spall's rule (1998), a wanted size.
+are at most sqrt(d) l long, in d dimensions, and l / 2 if (6) is not a number above 0: Spall's rule (1998), which prescribes a size.
 
 Neither depends on the units of f or theta. Where f is rough and its slope lost in steps, D and S are both of the size of the
 roughness, so first steps are about l / 4 long.
@@ -44,7 +44,7 @@ roughness, so first steps are about l / 4 long.
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -55,45 +55,61 @@ from exactrank._support.serialize import storable
 from exactrank.errors import SettingError
 from exactrank.learning.optimizers.base import Draws, State, Theta, Valued, drawing_from, draws_of
 
-#: Maximum number of numbers held for points that are asked for at once.
+#: Maximum number of coordinates of points that are evaluated at once.
 NUMBERS_AT_ONCE = 1 << 22
-#: How many directions and estimates are looked at.
+#: The number of directions and estimates at the start.
 LOOKS = 8
 SHARE = 0.25  #: of |theta|: the first length
-BEND = 0.25  #: all looks like a plane where S is below this share of D,
-GROWTH = 1.5  #: and D grows by this factor over twice the length
-DOUBLINGS = 20  #: of the length, at most
+BEND = 0.25  #: the function looks like a plane if S is below this share of D,
+GROWTH = 1.5  #: and D grows by this factor as the length doubles
+DOUBLINGS = 20  #: maximum number of doublings of the length
 CAUTION = 0.5  #: the share of the best first step that is taken
 
 
+@runtime_checkable
+class ManyValued(Protocol):
+    """A problem that computes many values at once."""
+
+    def values(self, thetas: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the value at each row of ``thetas``."""
+
+
+@runtime_checkable
+class Differenced(Protocol):
+    """A problem that computes the differences along all coordinates at once."""
+
+    def differences(self, theta: Theta, c: float) -> Theta:
+        """Return f(theta + c e_i) - f(theta - c e_i) for every coordinate i."""
+
+
 class EvaluationCounter:
-    """``problem``, whose values are counted, and asked for at once where it has ``values`` or ``differences``."""
+    """A ``problem`` whose evaluations are counted, with ``values`` and ``differences`` if it has them."""
 
     def __init__(self, problem: Valued) -> None:
-        self._problem: Any = problem
+        self._problem = problem
         self.evaluations = 0
 
     def value(self, theta: Theta) -> float:
-        """The value at ``theta``."""
+        """Return the value at ``theta``."""
         self.evaluations += 1
         return float(self._problem.value(theta))
 
     def values(self, thetas: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The value at each row."""
-        if not hasattr(self._problem, "values"):
+        """Return the value at each row of ``thetas``."""
+        if not isinstance(self._problem, ManyValued):
             return np.array([self.value(theta) for theta in thetas])
         self.evaluations += len(thetas)
         return np.asarray(self._problem.values(thetas))
 
     def both_ways(self, theta: Theta, steps: npt.NDArray[np.float64]) -> tuple[Theta, Theta]:
-        """The values at ``theta + step`` and at ``theta - step`` for each row of ``steps``."""
+        """Return the values at ``theta + step`` and at ``theta - step`` for each row of ``steps``."""
         forth, back = np.split(self.values(np.concatenate([theta + steps, theta - steps])), 2)
         return forth, back
 
     def differences(self, theta: Theta, c: float) -> Theta:
-        """f(theta + c e_i) - f(theta - c e_i) for every coordinate i."""
+        """Return f(theta + c e_i) - f(theta - c e_i) for every coordinate i."""
         d = len(theta)
-        if hasattr(self._problem, "differences"):
+        if isinstance(self._problem, Differenced):
             self.evaluations += 2 * d
             return np.asarray(self._problem.differences(theta, c))
         rows = max(1, NUMBERS_AT_ONCE // (2 * d))
@@ -104,7 +120,7 @@ class EvaluationCounter:
 @storable
 @dataclass(frozen=True)
 class Gains:
-    """The gains (2): ``a`` scales steps, ``c`` is how far estimates look.
+    """The gains (2): ``a`` scales steps, ``c`` is the distance of estimates.
 
     >>> gains = Gains(a0=5.1, c0=0.5, A=50.0, alpha=0.602, gamma=0.101)
     >>> [(round(gains.a(k), 4), round(gains.c(k), 4)) for k in (1, 10, 1000)]
@@ -125,29 +141,29 @@ class Gains:
             check_number(name, getattr(self, name))
 
     def a(self, k: int) -> float:
-        """a_k."""
+        """Return a_k."""
         return float(self.a0 / (self.A + power(k, self.alpha)))
 
     def c(self, k: int) -> float:
-        """c_k."""
+        """Return c_k."""
         return float(self.c0 / power(k, self.gamma))
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Return the neighborhood of ``theta``, at which ``problem`` has ``value``."""
+    """The neighborhood of ``theta``, at which ``problem`` has ``value``."""
 
     problem: EvaluationCounter
     theta: Theta
     value: float
 
     def changes(self, steps: npt.NDArray[np.float64]) -> tuple[Theta, Theta]:
-        """D and S along each row of ``steps``, (5)."""
+        """Return D and S along each row of ``steps``, (5)."""
         forth, back = self.problem.both_ways(self.theta, steps)
         return forth - back, forth + back - 2 * self.value
 
     def length(self, rng: np.random.Generator) -> float:
-        """The size of the steps of estimates."""
+        """Return the size of the steps of estimates."""
         directions = signs(rng, LOOKS, len(self.theta)) / math.sqrt(len(self.theta))
         length = SHARE * (norm(self.theta) or 1.0)
         D, S = self.changes(length * directions)
@@ -162,7 +178,7 @@ class Surroundings:
         return length
 
     def first_gain(self, slopes: npt.NDArray[np.float64], length: float) -> float:
-        """a_1 by (6) for estimates ``slopes``, a row each; 1 where all are 0."""
+        """Return a_1 by (6) for the estimates ``slopes``, one per row; 1 if all are 0."""
         size = np.sqrt((slopes**2).sum(axis=1))
         if not np.any(size):
             return 1.0
@@ -173,14 +189,14 @@ class Surroundings:
 
 
 def signs(rng: np.random.Generator, rows: int, columns: int) -> npt.NDArray[np.float64]:
-    """+1 or -1, evenly."""
+    """Return +1 or -1 at random, with equal probability."""
     return np.asarray(rng.integers(0, 2, (rows, columns)) * 2.0 - 1.0)
 
 
 @storable
 @dataclass(frozen=True, kw_only=True)
 class ApproximationState(State[Theta]):
-    """A state with its gains, and with how many values were asked for: to choose gains, to estimate, and one for each state."""
+    """A state with its gains and the number of evaluations: to choose gains, for estimates, and one per state."""
 
     gains: Gains
     evaluations: int
@@ -189,7 +205,7 @@ class ApproximationState(State[Theta]):
 
 @dataclass(frozen=True, kw_only=True)
 class StochasticApproximation(ABC):
-    """Ascend by (1). A step asks for what its estimate needs, and for the value where it leads."""
+    """Ascend by (1). A step evaluates what its estimate needs, and the value at its end."""
 
     asks: ClassVar[type] = Valued
 
@@ -199,7 +215,7 @@ class StochasticApproximation(ABC):
     alpha: float = 0.602
     gamma: float = 0.101
 
-    #: Does an estimate move one coordinate at a time? Then its points are c away, and every estimate at the start is the same.
+    #: True if an estimate moves one coordinate at a time: then its points are c away, and all estimates at the start are equal.
     one_by_one: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -207,10 +223,10 @@ class StochasticApproximation(ABC):
 
     @abstractmethod
     def _slope(self, problem: EvaluationCounter, theta: Theta, c: float, rng: np.random.Generator) -> Theta:
-        """The estimate at ``theta``."""
+        """Return the estimate at ``theta``."""
 
     def init(self, problem: Valued, theta: Theta, rng: np.random.Generator) -> ApproximationState:
-        """Start at ``theta``; gains that are not given are chosen here."""
+        """Start at ``theta``, and choose the gains that are not set."""
         counter, start = EvaluationCounter(problem), np.array(theta, np.float64)
         value, a0, c0 = counter.value(start), self.a0, self.c0
         if a0 is None or c0 is None:
@@ -224,20 +240,20 @@ class StochasticApproximation(ABC):
         return ApproximationState(start, value, gains=gains, evaluations=counter.evaluations, generator=draws_of(rng))
 
     def step(self, problem: Valued, state: ApproximationState) -> ApproximationState:
-        """Step k of (1)."""
+        """Return the state after step k of (1)."""
         rng, counter, k = drawing_from(state.generator), EvaluationCounter(problem), state.steps + 1
         theta = state.theta + state.gains.a(k) * self._slope(counter, state.theta, state.gains.c(k), rng)
         value = counter.value(theta) if np.all(np.isfinite(theta)) else np.nan
         evaluated = replace(state, evaluations=state.evaluations + counter.evaluations, generator=draws_of(rng))
-        # Far away the perturbations are lost in the rounding of theta, and no step can lead back.
+        # Far away, perturbations are lost in the rounding of theta, and no step can lead back.
         if not np.isfinite(value) or state.gains.c(k) <= np.spacing(np.abs(theta).max()):
-            return replace(evaluated, done=True, trouble=f"a0={state.gains.a0:g} diverged in step {k}; use a smaller a0")
+            return replace(evaluated, is_done=True, trouble=f"a0={state.gains.a0:g} diverged in step {k}; use a smaller a0")
         return replace(evaluated, theta=theta, value=value, steps=k)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FDSA(StochasticApproximation):
-    """Ascend by (3) from 2 d values per step, and one more for the value of each state, which is counted too."""
+    """Ascend by (3): 2 d evaluations per step, and one for the value of the state."""
 
     one_by_one: ClassVar[bool] = True
 
@@ -246,14 +262,14 @@ class FDSA(StochasticApproximation):
 
 
 def simultaneous(problem: EvaluationCounter, theta: Theta, c: float, deltas: npt.NDArray[np.float64]) -> Theta:
-    """The mean of (4) over the rows of ``deltas``."""
+    """Return the mean of (4) over the rows of ``deltas``."""
     forth, back = problem.both_ways(theta, c * deltas)
     return np.asarray(((forth - back)[:, None] * deltas).mean(axis=0) / (2 * c))
 
 
 @dataclass(frozen=True)
 class SPSA(StochasticApproximation):
-    """Ascend by (4) from ``evaluations`` values per step, and one more for the value of each state, which is counted too."""
+    """Ascend by (4): ``evaluations`` per step, and one for the value of the state."""
 
     evaluations: int = 2
 

@@ -1,16 +1,16 @@
 """Common interface of all optimizers: a state that is a value, made by ``init`` and advanced by ``step``.
 
-Values are maximized, here and in all objectives. Only a risk, which large-margin methods bound from below by planes, is minimized,
-with its primal and dual; `Duality.value` and `exactrank.learning.optimizers.cutting_plane.value_of` change the sign.
+Values are maximized, here and in all objectives. Only risks, which large-margin methods bound from below by planes, are minimized;
+`Duality.value` and `exactrank.learning.optimizers.cutting_plane.value_of` change the sign.
 
 A state holds everything that the next step depends on, including the state of the random generator, so that it can be saved and
-resumed to the bit. An optimizer uses only what its protocol names of its problem.
+resumed to the bit. An optimizer uses only those methods of its problem that its protocol names.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import getattr_static
-from typing import ClassVar, Generic, Never, Protocol, Self, TypeVar, cast, runtime_checkable
+from typing import ClassVar, Generic, Never, Protocol, Self, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from exactrank.learning import optimizers
 
 Theta = npt.NDArray[np.float64]  #: the parameters, flat
 Draws = Mapping[str, object]  #: the state of a random generator
-#: What optimizers that ask for values ask for instead where a problem has it: many of them at once.
+#: Methods that compute many values at once; optimizers that need values use them if a problem has them.
 AT_ONCE = ("values", "values_along", "differences")
 
 
@@ -30,7 +30,7 @@ class Valued(Protocol):
     """A problem with a value, which is to be maximized."""
 
     def value(self, theta: Theta) -> float:
-        """The objective at ``theta``."""
+        """Return the objective at ``theta``."""
 
 
 @storable
@@ -48,7 +48,7 @@ class Duality:
 
     @property
     def gap(self) -> float:
-        """Upper bound on the distance of theta's value from the optimum, as a share of that value."""
+        """Upper bound of the distance of theta's value from the optimum, as a share of that value."""
         return (self.primal - self.dual) / max(abs(self.primal), 1e-300)
 
 
@@ -63,7 +63,7 @@ class State(Generic[It]):
     theta: It  #: the iterate: parameters, or whatever the problem is a function of
     value: float
     steps: int = 0
-    done: bool = False  #: converged: another step would change nothing
+    is_done: bool = False  #: another step would change nothing, or cannot be made
     trouble: str = ""  #: why no step could be made; empty if one could
     duality: Duality | None = None  #: bounds on the best value, if the method has them
 
@@ -90,7 +90,7 @@ class Optimizer(Protocol[P_contra, It_contra, S]):
 class Resumable(Optimizer[P_contra, It_contra, S], Protocol[P_contra, It_contra, S]):
     """An optimizer that can continue on a problem that differs little from the previous one, such as only in strength."""
 
-    def resumed(self, problem: P_contra, state: S, rng: np.random.Generator) -> S:
+    def resume(self, problem: P_contra, state: S, rng: np.random.Generator) -> S:
         """Return the state to start from on ``problem``, given the ``state`` reached on the previous one."""
 
 
@@ -107,16 +107,21 @@ def fitting(optimizer: Optimizer[Never, It, S], problem: P) -> Optimizer[P, It, 
 
     The check only looks methods up, without calling them: that may be expensive.
     """
-    lacking = [name for name in questions(optimizer.asks) if getattr_static(problem, name, None) is None]
-    if not lacking:
-        return cast(Optimizer[P, It, S], optimizer)
+    if _suits(optimizer, problem):
+        return optimizer
+    missing = [name for name in questions(optimizer.asks) if getattr_static(problem, name, None) is None]
     questions_by_optimizer = {name: set(questions(getattr(optimizers, name).asks)) for name in optimizers.OPTIMIZERS}
     possible = sorted(set(AT_ONCE).union(*questions_by_optimizer.values()))
     names = [name for name in possible if getattr_static(problem, name, None) is not None]
     usable = [name for name, methods in questions_by_optimizer.items() if methods.issubset(names)]
     remedy = f"use {_join_names(usable, 'or')}" if usable else "no optimizer asks for that alone"
     has = f"{type(problem).__name__} has {_join_names(names) or 'nothing that any optimizer asks for'}"
-    raise IncompatibleError(f"{type(optimizer).__name__} asks for {_join_names(lacking)}; {has}; {remedy}")
+    raise IncompatibleError(f"{type(optimizer).__name__} asks for {_join_names(missing)}; {has}; {remedy}")
+
+
+def _suits(optimizer: Optimizer[Never, It, S], problem: P) -> TypeGuard[Optimizer[P, It, S]]:
+    """Return whether ``problem`` has all methods that ``optimizer`` asks for."""
+    return all(getattr_static(problem, name, None) is not None for name in questions(optimizer.asks))
 
 
 def questions(protocol: type) -> list[str]:

@@ -1,12 +1,12 @@
-"""Boosting: of coordinates (AdaRank), of steps by their edges (RankBoost), and growth of anything, part by part.
+"""Boosting of coordinates (AdaRank) and of steps by their edges (RankBoost); and growth part by part.
 
 **AdaRank** (Xu & Li 2007): parts with low values get more weight, and each step takes the coordinate that is best for them.
 
-    phi_k = sum_i P_i E_i(k),    E_i(k), from -1 to 1: how well coordinate k alone does on part i                (1)
+    phi_k = sum_i P_i E_i(k),    E_i(k), from -1 to 1: the performance of coordinate k alone on part i           (1)
     theta <- theta + alpha e_k,    k with the largest phi,    alpha = 1/2 ln((1 + phi_k) / (1 - phi_k))         (2)
     P_i <- w_i e^{-E_i(theta)} / sum_j w_j e^{-E_j(theta)},    at first P = w, which sums to 1                    (3)
 
-A coordinate that does better upside down is a candidate with its sign turned. After T steps (their Theorem 1)
+A coordinate that performs better upside down is a candidate with its sign turned. After T steps (their Theorem 1)
 
     sum_i w_i E_i(theta_T) >= 1 - prod_t e^{-d_t} sqrt(1 - phi_t^2)                                              (4)
     d_t = min_i [E_i(theta_t) - E_i(theta_{t-1}) - alpha_t E_i(k_t)],    E_i(theta_0) taken for 0
@@ -19,11 +19,11 @@ coordinate may have to rest for some steps after each that takes it; not so in t
     alpha = 1/2 ln((1 + r) / (1 - r)),    r the largest edge to either side, of the step h                       (5)
     s <- s + alpha h,    loss <- at most sqrt(1 - r^2) loss                                                      (6)
 
-The problem knows the exponential loss of scores, and which step has the largest edge. Alpha is rounded to a multiple of 2^-40: sums of
-such numbers are exact up to 2^12, so it does not matter in which order a model adds up its steps.
+The problem finds the step with the largest edge, and the exponential loss. Alpha is rounded to a multiple of 2^-40: sums of
+such numbers are exact up to 2^12, so a model may add up its steps in any order.
 
-**Growth** makes an iterate larger by one part with every step, such as a forest by a tree. It asks its problem for the next part
-alone, and ends when there is none.
+**Growth** adds one part to an iterate with every step, such as a tree to a forest. It asks its problem only for the next part, and
+ends when there is none.
 """
 
 import math
@@ -40,39 +40,39 @@ from exactrank.learning.optimizers.base import State, Theta
 
 Floats = npt.NDArray[np.float64]
 GRID = 2.0**-40
-#: What does everything right, an edge of 1, would have an infinite alpha; one this good ends the search.
+#: A perfect step, with an edge of 1, would have an infinite alpha; a step with this edge ends the search.
 SURE = 1 - 1e-12
 
 
 class Performing(Protocol):
-    """A problem of many parts, on each of which parameters do well or badly."""
+    """A problem of many parts, each with a performance of the parameters."""
 
     @property
     def weight(self) -> Floats:
         """The shares of the parts, which sum to 1."""
 
     @property
-    def alone(self) -> Floats:
-        """E of each coordinate alone, by sign (+ and, maybe, -), coordinate and part."""
+    def by_coordinate(self) -> Floats:
+        """E of each coordinate alone, by sign (+ and maybe -), coordinate and part."""
 
     def performance(self, theta: Theta) -> tuple[float, Floats]:
-        """The mean of E at ``theta``, and E of each part."""
+        """Return the mean of E at ``theta``, and E of each part."""
 
 
 @storable
 @dataclass(frozen=True, kw_only=True)
 class AdaState(State[Theta]):
-    """A state with the weights (3) and the coordinates taken so far, the last one last."""
+    """A state with the weights (3) and the coordinates of the steps so far."""
 
     share: Floats = field(repr=False)
-    taken: tuple[int, ...] = ()
+    coordinates: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class AdaRankOptimizer:
-    """(1) to (3); a coordinate rests for ``rest`` steps once it was taken, None: until all others were. The value is the mean E.
+    """(1) to (3); a coordinate rests for ``rest`` steps after its own, or, with None, until all others had one. The value is the mean E.
 
-    Without any coordinate all documents tie, so the start is after the first step. Done when every further step would be the same.
+    Without coordinates all documents tie, so the initial state is after the first step. Done when all later steps would be the same.
     """
 
     asks: ClassVar[type] = Performing
@@ -84,28 +84,28 @@ class AdaRankOptimizer:
             raise SettingError(f"rest must be a number of rounds of at least 0, or None, got {self.rest}")
 
     def init(self, problem: Performing, theta: Theta, rng: np.random.Generator) -> AdaState:
-        """After the first step from ``theta``, where all parts weigh what they are given to."""
+        """Return the state after the first step from ``theta``, with the original weights of parts."""
         return self.step(problem, AdaState(theta, -math.inf, share=problem.weight))
 
     def step(self, problem: Performing, state: AdaState) -> AdaState:
         """Return the state after a step along one coordinate."""
-        phi = matmul(problem.alone.reshape(-1, len(state.share)), state.share).reshape(problem.alone.shape[:2])  # (1)
+        phi = matmul(problem.by_coordinate.reshape(-1, len(state.share)), state.share).reshape(problem.by_coordinate.shape[:2])  # (1)
         n_others = len(state.theta) - 1
         rest = n_others if self.rest is None else min(self.rest, n_others)
-        phi[:, list(state.taken[-rest:]) if rest else []] = -math.inf
+        phi[:, list(state.coordinates[-rest:]) if rest else []] = -math.inf
         turned, k = np.unravel_index(np.argmax(phi), phi.shape)
         best = float(phi[turned, k])
         alpha = artanh(best)
         theta = state.theta.copy()
         theta[k] += -alpha if turned else alpha  # (2)
-        value, performed = problem.performance(theta)
-        heavy = problem.weight * exp(-performed)
-        more_of_the_same = np.count_nonzero(theta) == 1 and np.array_equal(np.sign(theta), np.sign(state.theta))
-        converged, coordinates = more_of_the_same or best >= SURE, (*state.taken, int(k))
-        return AdaState(theta, value, state.steps + 1, converged, share=heavy / heavy.sum(), taken=coordinates)  # (3)
+        value, performance = problem.performance(theta)
+        heavy = problem.weight * exp(-performance)
+        is_repetition = np.count_nonzero(theta) == 1 and np.array_equal(np.sign(theta), np.sign(state.theta))
+        converged, coordinates = is_repetition or best >= SURE, (*state.coordinates, int(k))
+        return AdaState(theta, value, state.steps + 1, converged, share=heavy / heavy.sum(), coordinates=coordinates)  # (3)
 
 
-class Found(Protocol):
+class BoostingStep(Protocol):
     """A step that can be made."""
 
     @property
@@ -118,56 +118,56 @@ class Found(Protocol):
 
     @property
     def place(self) -> tuple[float, ...]:
-        """Return what theta records of a part besides its alpha."""
+        """The numbers that theta holds for the step besides its alpha."""
 
 
-F = TypeVar("F", bound=Found)
-F_co = TypeVar("F_co", bound=Found, covariant=True)
+StepT = TypeVar("StepT", bound=BoostingStep)
+StepT_co = TypeVar("StepT_co", bound=BoostingStep, covariant=True)
 
 
-class Boosted(Protocol[F_co]):
+class Boosted(Protocol[StepT_co]):
     """A problem whose scores are sums of steps."""
 
-    def best(self, theta: Theta) -> F_co:
-        """The step with the largest edge where the scores are the sums of the steps of ``theta``."""
+    def best(self, theta: Theta) -> StepT_co:
+        """Return the step with the largest edge at scores that are the sums of the steps of ``theta``."""
 
 
 @storable
 @dataclass(frozen=True, kw_only=True)
-class BoostState(State[Theta], Generic[F]):
-    """A state with the step to come."""
+class BoostState(State[Theta], Generic[StepT]):
+    """A state with the next step."""
 
-    found: F
+    next_step: StepT
 
 
 @dataclass(frozen=True)
 class RankBoostOptimizer:
-    """(5) and (6) minimize the loss; the value is its negation. Done when no step has an edge, or one orders all that can be ordered.
+    """Minimize the loss by (5) and (6); the value is the negated loss. Done when no step has an edge, or a step is perfect.
 
-    Without any step all scores tie, so the start is after the first one.
+    Without steps all scores tie, so the initial state is after the first one.
     """
 
     asks: ClassVar[type] = Boosted
 
-    def init(self, problem: Boosted[F], theta: Theta, rng: np.random.Generator) -> BoostState[F]:
-        """After the step that follows those of ``theta``."""
+    def init(self, problem: Boosted[StepT], theta: Theta, rng: np.random.Generator) -> BoostState[StepT]:
+        """Return the state after the step that follows those of ``theta``."""
         best = problem.best(theta)
-        before = BoostState(theta, -best.loss, done=_is_last(best), found=best)
-        return before if before.done else self.step(problem, before)
+        before = BoostState(theta, -best.loss, is_done=_is_last(best), next_step=best)
+        return before if before.is_done else self.step(problem, before)
 
-    def step(self, problem: Boosted[F], state: BoostState[F]) -> BoostState[F]:
+    def step(self, problem: Boosted[StepT], state: BoostState[StepT]) -> BoostState[StepT]:
         """Return the state after another step."""
-        part, alpha = state.found, confidence(state.found.edge)
-        theta = np.append(state.theta, [*part.place, alpha])
+        step, alpha = state.next_step, confidence(state.next_step.edge)
+        theta = np.append(state.theta, [*step.place, alpha])
         best = problem.best(theta)
         if not math.isfinite(best.loss):
-            return replace(state, done=True, trouble=f"after {state.steps} rounds the weights of pairs overflow; use fewer rounds")
-        converged = abs(part.edge) >= SURE or _is_last(best)
-        return BoostState(theta, -best.loss, state.steps + 1, converged, found=best)
+            return replace(state, is_done=True, trouble=f"after {state.steps} rounds the weights of pairs overflow; use fewer rounds")
+        converged = abs(step.edge) >= SURE or _is_last(best)
+        return BoostState(theta, -best.loss, state.steps + 1, converged, next_step=best)
 
 
 def confidence(edge: float) -> float:
-    """(5), rounded.
+    """Return alpha of (5), rounded.
 
     >>> confidence(0.5), confidence(-1.0) > -15
     (0.5493061443339684, True)
@@ -181,9 +181,9 @@ def artanh(edge: float) -> float:
     return math.copysign(0.5 * float(log1p(2 * size / (1 - size))), edge)
 
 
-def _is_last(part: Found) -> bool:
+def _is_last(step: BoostingStep) -> bool:
     """Return whether nothing is left to gain."""
-    return part.loss == 0 or confidence(part.edge) == 0
+    return step.loss == 0 or confidence(step.edge) == 0
 
 
 class HasParts(Protocol):
@@ -198,7 +198,7 @@ It = TypeVar("It", bound=HasParts)
 
 
 class Growing(Protocol[It]):
-    """A problem that knows how an iterate goes on."""
+    """A problem that extends iterates by one part."""
 
     @property
     def barren(self) -> str:
@@ -215,7 +215,7 @@ class Growth(Generic[It]):
     asks: ClassVar[type] = Growing
 
     def init(self, problem: Growing[It], theta: It, rng: np.random.Generator) -> State[It]:
-        """Return the state of theta; if it is empty, with a first part, since an empty model cannot be judged."""
+        """Return the state of theta; with a first part if it is empty, since an empty model cannot be evaluated."""
         state = State(theta, math.nan, theta.count)
         return state if theta.count else self.step(problem, state)
 
@@ -224,4 +224,4 @@ class Growth(Generic[It]):
         larger = problem.extend(state.theta)
         if larger.count > state.steps:
             return State(larger, math.nan, larger.count)
-        return replace(state, theta=larger, done=True, trouble="" if state.steps else problem.barren)
+        return replace(state, theta=larger, is_done=True, trouble="" if state.steps else problem.barren)

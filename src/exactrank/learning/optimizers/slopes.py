@@ -1,4 +1,4 @@
-"""Ascent along slopes: of one summand after the other (SGD), of batches of them (Adam), and of the whole (L-BFGS).
+"""Ascent along slopes: of single summands in turn (SGD), of batches (Adam), and of the whole sum (L-BFGS).
 
 **Stochastic gradient ascent** as nets were trained on queries (Burges, Ragno & Le 2006, section 6.3):
 
@@ -14,7 +14,7 @@ training starts anew, with random parameters and the first rate, when it has not
 
 with g the slope of ``batch_size`` summands, in random order. A step is one epoch: all summands once.
 
-**L-BFGS** (Liu & Nocedal 1989) for smooth functions: the last few steps and changes of slope stand for the curvature. With s_i the
+**L-BFGS** (Liu & Nocedal 1989) for smooth functions: the last few steps and changes of slope approximate the curvature. With s_i the
 last steps and y_i the changes of the (descent) slope along them, rho_i = 1 / (s_i . y_i), the direction is H g by two loops over them:
 
     newest to oldest:  a_i = rho_i s_i . q,  q <- q - a_i y_i,    then  r = (s.y / y.y) q                       (4)
@@ -25,7 +25,7 @@ the direction, which starts with the slope f'(0) > 0,
 
     f(a) >= f(0) + 1e-4 a f'(0),    |f'(a)| <= 0.9 f'(0)                                                         (6)
 
-Where the problem is convex with a quadratic term, its slope g at theta says how far the optimum is, for every t:
+If the problem is convex with a quadratic term, its slope g at theta bounds the distance to the optimum, for every t:
 
     J(t) >= J(theta) + g . (t - theta) + strength/2 |t - theta|^2 >= J(theta) - |g|^2 / (2 strength)            (7)
 """
@@ -57,24 +57,24 @@ class Summed(Parted, Protocol):
     """A sum of parts, each with a slope."""
 
     def start(self, rng: np.random.Generator) -> Theta:
-        """Random parameters."""
+        """Return random parameters."""
 
     def pass_over(self, theta: Theta, order: npt.NDArray[np.int64], rate: float) -> Theta:
-        """Return the point to which (1) leads."""
+        """Return the parameters after (1) over all parts in this ``order``."""
 
 
 class Batched(Parted, Protocol):
-    """A sum of parts, some of which can be asked for their slope."""
+    """A sum of parts, with the slope of any of them."""
 
     def slope_of(self, theta: Theta, parts: npt.NDArray[np.int64]) -> tuple[float, Theta]:
-        """The mean of some parts, and its slope."""
+        """Return the mean of some parts, and its slope."""
 
 
 class Sloped(Protocol):
     """A problem with a slope."""
 
     def value_and_slope(self, theta: Theta) -> tuple[float, Theta]:
-        """The objective at ``theta``, which is to be maximized, and its slope."""
+        """Return the objective at ``theta``, which is to be maximized, and its slope."""
 
 
 class StronglyConvexProblem(Sloped, Protocol):
@@ -88,7 +88,7 @@ class StronglyConvexProblem(Sloped, Protocol):
 @storable
 @dataclass(frozen=True, kw_only=True)
 class SgdState(State[Theta]):
-    """A state with the rate as it has become, and how long the best value has stood."""
+    """A state with the present rate, the best value, and the number of epochs since."""
 
     rate: float
     best: float
@@ -124,7 +124,7 @@ class SGD:
         theta = problem.pass_over(state.theta, rng.permutation(problem.parts), state.rate)
         value = problem.value(theta) if np.all(np.isfinite(theta)) else np.nan
         if not np.isfinite(value):
-            return replace(state, done=True, trouble=_diverged(state.rate, state.steps + 1))
+            return replace(state, is_done=True, trouble=_divergence(state.rate, state.steps + 1))
         rate, best = state.rate * (self.decay if value < state.value else 1.0), max(value, state.best)
         stale = 0 if value > state.best else state.stale + 1
         return SgdState(theta, value, state.steps + 1, rate=rate, best=best, stale=stale, draws=draws_of(rng))
@@ -133,7 +133,7 @@ class SGD:
 @storable
 @dataclass(frozen=True, kw_only=True)
 class AdamState(State[Theta]):
-    """A state with the running means (2) and how many batches made them."""
+    """A state with the running means (2) and the number of batches in them."""
 
     first: Theta
     second: Theta
@@ -177,18 +177,18 @@ class Adam:
             theta = theta + self.learning_rate * (first / (1 - fading_fast)) / (np.sqrt(second / (1 - fading)) + self.epsilon)
         value = problem.value(theta) if np.all(np.isfinite(theta)) else np.nan
         if not np.isfinite(value):
-            return replace(state, done=True, trouble=_diverged(self.learning_rate, state.steps + 1))
+            return replace(state, is_done=True, trouble=_divergence(self.learning_rate, state.steps + 1))
         return AdamState(theta, value, state.steps + 1, first=first, second=second, batches=t, draws=draws_of(rng))
 
 
-def _diverged(rate: float, epoch: int) -> str:
+def _divergence(rate: float, epoch: int) -> str:
     return f"a learning rate of {rate:g} diverged in iteration {epoch}; use a smaller learning_rate"
 
 
 @storable
 @dataclass(frozen=True, kw_only=True)
 class LbfgsState(State[Theta]):
-    """A state with the slope there and what (4) and (5) remember."""
+    """A state with the slope at theta and the steps that (4) and (5) use."""
 
     slope: Theta
     moves: tuple[tuple[Theta, Theta, float], ...] = ()  #: (s_i, y_i, s_i'y_i), oldest first
@@ -208,10 +208,10 @@ class LBFGS:
             raise SettingError(f"L-BFGS needs a memory of at least 1 and a tolerance of at least 0, got {self.memory} and {self.tolerance}")
 
     def init(self, problem: Sloped, theta: Theta, rng: np.random.Generator) -> LbfgsState:
-        """At ``theta``; nothing here is random."""
+        """Start at ``theta``; nothing is random."""
         value, slope = problem.value_and_slope(theta)
         trouble = "" if np.isfinite(value) else "the objective is not finite at the start; scale the features or the start down"
-        return LbfgsState(theta, value, done=bool(trouble), trouble=trouble, slope=slope)
+        return LbfgsState(theta, value, is_done=bool(trouble), trouble=trouble, slope=slope)
 
     def step(self, problem: Sloped, state: LbfgsState) -> LbfgsState:
         """Return the state after a step, which never lowers the value."""
@@ -225,8 +225,8 @@ class LBFGS:
         for (s, y, product), share in zip(state.moves, reversed(shares), strict=True):  # (5)
             q += s * (share - dot(y, q) / product)
         better = _along(problem, state, q if dot(q, state.slope) > 0 else state.slope.copy())
-        if better is None:  # what is remembered leads nowhere: begin again, or there is nowhere to go
-            return replace(state, steps=state.steps + 1, moves=(), done=not state.moves)
+        if better is None:  # begin again without the remembered steps; without any, the search has converged
+            return replace(state, steps=state.steps + 1, moves=(), is_done=not state.moves)
         theta, value, slope = better
         move, bend = theta - state.theta, state.slope - slope
         product = dot(move, bend)
@@ -236,7 +236,7 @@ class LBFGS:
 
 
 def _along(problem: Sloped, state: LbfgsState, direction: Theta) -> tuple[Theta, float, Theta] | None:
-    """A better point along ``direction`` with its value and slope, or None."""
+    """Return a better point along ``direction`` with its value and slope, or None."""
     first = direction if state.moves else direction / max(1.0, norm(direction))
 
     def trial(step: float) -> LinePoint:
@@ -250,7 +250,7 @@ def _along(problem: Sloped, state: LbfgsState, direction: Theta) -> tuple[Theta,
 
 @dataclass(frozen=True, eq=False)
 class LinePoint:
-    """A point along a direction: how far it is, and the value, its slope along the direction, and the gradient there."""
+    """A point along a direction: its distance, the value there, the slope along the direction, and the gradient."""
 
     step: float
     value: float
@@ -259,7 +259,7 @@ class LinePoint:
     gradient: Theta
 
 
-#: The shares of the first slope in (6), and how many points a search may ask for.
+#: The shares of the first slope in (6), and the maximum number of points of a search.
 LEAST_GAIN, MOST_SLOPE, TRIALS = 1e-4, 0.9, 30
 #: A point between two others keeps this share of their distance from both.
 MARGIN = 0.1
@@ -297,9 +297,9 @@ def _between(a: LinePoint, b: LinePoint) -> float:
 
 
 def maximum(problem: Sloped, theta: Theta, steps: int) -> Theta:
-    """Return where up to that many steps of L-BFGS lead from ``theta``."""
+    """Return the parameters after at most this number of ``steps`` of L-BFGS from ``theta``."""
     state = _LBFGS.init(problem, theta, np.random.default_rng(0))
-    while not state.done and state.steps < steps:
+    while not state.is_done and state.steps < steps:
         state = _LBFGS.step(problem, state)
     return state.theta
 
@@ -309,25 +309,25 @@ _LBFGS = LBFGS()
 
 @dataclass(frozen=True)
 class StronglyConvex:
-    """L-BFGS until the gap of (7) is below ``tolerance``, relatively."""
+    """Ascend by L-BFGS until the gap of (7) is below ``tolerance``, relatively."""
 
     asks: ClassVar[type] = StronglyConvexProblem
 
     tolerance: float = 1e-3
 
     def init(self, problem: StronglyConvexProblem, theta: Theta, rng: np.random.Generator) -> LbfgsState:
-        """At ``theta``."""
-        return self._certified(problem, _LBFGS.init(problem, theta, rng))
+        """Start at ``theta``."""
+        return self._certify(problem, _LBFGS.init(problem, theta, rng))
 
-    def resumed(self, problem: StronglyConvexProblem, state: LbfgsState, rng: np.random.Generator) -> LbfgsState:
+    def resume(self, problem: StronglyConvexProblem, state: LbfgsState, rng: np.random.Generator) -> LbfgsState:
         """Start from the theta of ``state``, without its memory, which belongs to another problem."""
         return self.init(problem, state.theta, rng)
 
     def step(self, problem: StronglyConvexProblem, state: LbfgsState) -> LbfgsState:
         """Return the state after a step of L-BFGS."""
-        return self._certified(problem, _LBFGS.step(problem, state))
+        return self._certify(problem, _LBFGS.step(problem, state))
 
-    def _certified(self, problem: StronglyConvexProblem, state: LbfgsState) -> LbfgsState:
+    def _certify(self, problem: StronglyConvexProblem, state: LbfgsState) -> LbfgsState:
         slope = state.slope
         duality = Duality(-state.value, -state.value - dot(slope, slope) / (2 * problem.strength))
-        return replace(state, duality=duality, done=state.done or duality.gap <= self.tolerance)
+        return replace(state, duality=duality, is_done=state.is_done or duality.gap <= self.tolerance)

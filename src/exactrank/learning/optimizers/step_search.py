@@ -4,9 +4,9 @@ One coordinate at a time, in random order, is tried at
 
     w_i + sign * first * |w_i| * growth^n,   sign = +-1,   n = 0 .. tries - 1,   and at 0                        (1)
 
-(for w_i = 0 the mean |w_j| stands for |w_i|), and moved to the best of them if that is better than to stay. A round visits
-every coordinate once. Only values are asked for, so the function may be a step function such as a ranking measure. Where
-it does not change when all parameters are scaled, they are kept at
+(for w_i = 0 the mean |w_j| stands for |w_i|), and moved to the best of these if that raises the value. A round visits every
+coordinate once. Only values are needed, so the function may be a step function such as a ranking measure. If scaling all parameters
+does not change the function, they are kept at
 
     sum_i |w_i| = 1                                                                                             (2)
 """
@@ -31,14 +31,14 @@ class SearchState(State[Theta]):
     order: npt.NDArray[np.int64]  #: of the coordinates in this round
     position: int  #: of the next coordinate in ``order``
     round_value: float  #: when the round began
-    generator: Draws = field(repr=False)  #: for the rounds to come
+    generator: Draws = field(repr=False)  #: for later rounds
 
 
 @dataclass(frozen=True)
 class StepSearch:
-    """Ascend by the best of the steps (1); done when a round gains less than ``tolerance``, or the value is the problem's ``most``.
+    """Ascend by the best of the steps (1); done when a round gains less than ``tolerance``, or the value is the problem's ``upper_bound``.
 
-    ``normalize`` keeps (2). A problem that has ``values_along(theta, i, weights)`` is asked for all steps of a coordinate at once.
+    ``normalize`` keeps (2). If the problem has ``values_along(theta, i, weights)``, it evaluates all steps of a coordinate at once.
     """
 
     asks: ClassVar[type] = Valued
@@ -59,7 +59,7 @@ class StepSearch:
             raise SettingError(f"tolerance must be at least 0, got {self.tolerance}")
 
     def init(self, problem: Valued, theta: Theta, rng: np.random.Generator) -> SearchState:
-        """At the start of the first round."""
+        """Return the state before the first round."""
         start = self._normalize(np.array(theta, np.float64))
         none = np.empty(0, np.int64)
         before = SearchState(start, problem.value(start), order=none, position=0, round_value=-np.inf, generator=draws_of(rng))
@@ -72,7 +72,7 @@ class StepSearch:
         size = abs(state.theta[i]) or np.mean(np.abs(state.theta)) or 1.0
         reach = self.first * size * power(self.growth, np.arange(self.tries))
         tried = np.concatenate([state.theta[i] + reach, state.theta[i] - reach])  # (1)
-        # 0 is not tried where all other parameters are 0 and only proportions count.
+        # 0 is not tried if all other parameters are 0 and only proportions count.
         nothing_else = np.count_nonzero(state.theta) == np.count_nonzero(state.theta[i])
         tried = tried[tried != 0.0] if self.normalize and nothing_else else np.append(0.0, tried)
         ask = getattr(problem, "values_along", None)
@@ -83,8 +83,8 @@ class StepSearch:
             value = problem.value(theta)  # scaling rounds, and so may ``values``: the value of a state is that of its theta
             if value > state.value:
                 new_state = replace(new_state, theta=theta, value=value)
-        if new_state.value >= getattr(problem, "most", np.inf):
-            return replace(new_state, done=True)
+        if new_state.value >= getattr(problem, "upper_bound", np.inf):
+            return replace(new_state, is_done=True)
         return new_state if new_state.position < len(new_state.order) else self._new_round(new_state)
 
     def _new_round(self, state: SearchState) -> SearchState:
@@ -92,7 +92,7 @@ class StepSearch:
         rng = drawing_from(state.generator)
         order = rng.permutation(len(state.theta))
         converged = gain <= 0 or gain < self.tolerance
-        return replace(state, order=order, position=0, round_value=state.value, generator=draws_of(rng), done=converged)
+        return replace(state, order=order, position=0, round_value=state.value, generator=draws_of(rng), is_done=converged)
 
     def _normalize(self, theta: Theta) -> Theta:
         total = np.sum(np.abs(theta))

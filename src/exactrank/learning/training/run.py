@@ -162,9 +162,9 @@ class Run(Generic[P, It, S]):
             if before is None:
                 begun = self.optimizer.init(drawn(0), self.start, rng)
             else:
-                begun = cast(Resumable[P, It, S], self.optimizer).resumed(drawn(0), cast(S, before), rng)
+                begun = cast(Resumable[P, It, S], self.optimizer).resume(drawn(0), cast(S, before), rng)
             now = self._stand(recorder, begun, None)
-        while not now.state.done and now.state.steps < self.max_steps and (self.patience is None or now.stale < self.patience):
+        while not now.state.is_done and now.state.steps < self.max_steps and (self.patience is None or now.stale < self.patience):
             now = self._stand(recorder, self.optimizer.step(drawn(now.state.steps), cast(S, now.state)), now)
         trained = entries[recorder.place] = now.result()
         if self.chain:

@@ -15,7 +15,7 @@ from exactrank.data.immutable import seal
 from exactrank.data.ranking_data import RankingData
 from exactrank.learning.objectives.bounded_gain import bounded_gain, selecting
 from exactrank.learning.objectives.line_search import LineSearch
-from exactrank.learning.objectives.searched_measure import LineState, SearchedMeasure
+from exactrank.learning.objectives.searched_measure import Direction, LineState, SearchedMeasure
 from exactrank.learning.objectives.step_function import Interval
 from exactrank.learning.training.judge import Task
 from exactrank.learning.trees.forest import Forest
@@ -107,14 +107,14 @@ class TreeCourse:
     def key(self) -> Hashable:
         return self.question.forest
 
-    def go(self, state: LineState, threads: int) -> None:
+    def follow(self, state: LineState, threads: int) -> None:
         where = self.question.count, self.low
         if state.position != where:
             outputs = self.slopes(state, self.question.outputs, threads)
-            state.stand(where, self.low * outputs + self.question.settle(state.part).scores, threads)
+            state.start(where, self.low * outputs + self.question.settle(state.part).scores, threads)
 
-    def slopes(self, state: LineState, direction: PerLeaf, threads: int) -> npt.NDArray[np.float64]:
-        return Outputs(direction, self.question.settle(state.part).leaf)[:]
+    def slopes(self, state: LineState, direction: Direction, threads: int) -> npt.NDArray[np.float64]:
+        return Outputs(np.asarray(direction, np.float64), self.question.settle(state.part).leaf)[:]
 
 
 def _search_weights(forest: Forest, unseen: bool) -> PerQuery:
