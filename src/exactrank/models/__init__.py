@@ -3,10 +3,10 @@
 A scorer is one file and one line in `KINDS`, which names its class by its ``"kind"`` in model files.
 """
 
-from collections.abc import Mapping
 from reprlib import repr
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from exactrank._support.json_values import JSONObject
 from exactrank._support.registry import Registry, lazy_getattr
 from exactrank.errors import DataError
 
@@ -37,8 +37,8 @@ PUBLIC = {
 __getattr__ = lazy_getattr(__name__, PUBLIC)
 
 
-def read_scorer(record: Mapping[str, Any], where: str) -> "Scorer":
-    """Return the scorer of any kind that ``to_record`` described; errors name ``where`` it was read."""
+def read_scorer(record: JSONObject, where: str) -> "Scorer":
+    """Return the scorer, of any kind, that ``to_record`` described; errors name ``where`` it was read."""
     kind = record.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise DataError(f"{where}: the scorer's kind is {repr(kind)}; known: {', '.join(KINDS)}")

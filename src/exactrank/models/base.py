@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from exactrank._support.arrays import Matrix, PerDocument
+from exactrank._support.arrays import Floats, Matrix, PerDocument
+from exactrank._support.json_values import JSONObject, JSONValue
 from exactrank._support.tables import ROWS, Table, Tabular, Values, small_table
 from exactrank._support.threads import thread_count
 from exactrank.data.duplicates import check_features
@@ -46,20 +47,20 @@ class Scorer(Tabular):
         """Return the score of each row of features, which are ``rows`` plus ``offset``."""
 
     @abstractmethod
-    def to_record(self) -> dict[str, Any]:
+    def to_record(self) -> JSONObject:
         """Return the scorer as JSON values."""
 
     @classmethod
     @abstractmethod
-    def combine(cls, scorers: Sequence[Any], weights: Sequence[float]) -> Self:
+    def combine(cls, scorers: Sequence[Self], weights: Sequence[float]) -> Self:
         """Return the scorer whose scores are the weighted sum of those of ``scorers``, which are of this kind and read features alike."""
 
     @classmethod
     @abstractmethod
-    def _read(cls, record: Mapping[str, Any]) -> Self: ...
+    def _read(cls, record: JSONObject) -> Self: ...
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], where: str) -> Self:
+    def from_record(cls, record: JSONObject, where: str) -> Self:
         """Return the scorer that `to_record` described; errors name ``where`` it was read."""
         try:
             return cls._read(record)
@@ -156,11 +157,11 @@ class Scorer(Tabular):
         shift: Offset = np.subtract(0.0 if offset is None else offset, 0.0 if self.offset is None else self.offset)
         return shift if np.any(shift) else None
 
-    def _record(self, **fields: object) -> dict[str, Any]:
-        """Return the JSON values of all scorers, with the ``fields`` of this kind in between."""
+    def _record(self, **fields: JSONValue) -> JSONObject:
+        """Return the JSON values that all scorers have, with the ``fields`` of this kind in between."""
         arrays = {"fill": self.fill if self.missing == "mean" else None, "offset": self.offset}
         named = {key: by_name(self.feature_names, values) for key, values in arrays.items() if values is not None}
-        return {"kind": self.kind, "missing": self.missing} | fields | named
+        return {"kind": self.kind, "missing": self.missing, **fields, **named}
 
 
 def numbers(name: str, values: npt.ArrayLike) -> PerFeature:
@@ -174,7 +175,7 @@ def numbers(name: str, values: npt.ArrayLike) -> PerFeature:
     return array
 
 
-def sum_rounded_down(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def sum_rounded_down(first: Floats, second: Floats) -> Floats:
     """Return the largest doubles that are at most ``first + second`` (Knuth 1969).
 
     A threshold that is moved in this way stays below all values above it.
@@ -194,7 +195,7 @@ def by_name(names: tuple[str, ...], values: PerFeature) -> dict[str, float] | li
     return dict(zip(names, values.tolist(), strict=True)) if names else values.tolist()
 
 
-def read_numbers(record: Mapping[str, Any], key: str) -> tuple[tuple[str, ...], PerFeature]:
+def read_numbers(record: JSONObject, key: str) -> tuple[tuple[str, ...], PerFeature]:
     """Return names and numbers under ``key`` from ``{"name": number}``, or only numbers from a list."""
     entries = record.get(key)
     if not isinstance(entries, dict | list) or not entries:
@@ -206,7 +207,7 @@ def read_numbers(record: Mapping[str, Any], key: str) -> tuple[tuple[str, ...], 
     return names, np.array([float(value) for value in values])
 
 
-def read_common(record: Mapping[str, Any], names: tuple[str, ...], missing: str = "error") -> dict[str, Any]:
+def read_common(record: JSONObject, names: tuple[str, ...], missing: str = "error") -> dict[str, Any]:
     """Return the fields of a scorer that concern its features, called ``names``; ``missing`` is the default of that field."""
     fields: dict[str, Any] = {"feature_names": names, "missing": record.get("missing", missing), "fill": None, "offset": None}
     for key in ("fill", "offset"):

@@ -17,14 +17,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import safetensors.numpy
 from safetensors import SafetensorError
 
-from exactrank._support.arrays import Matrix, PerDocument
+from exactrank._support.arrays import Floats, Matrix, PerDocument
+from exactrank._support.json_values import JSONObject, JSONValue
 from exactrank._support.numerics import log1p, matmul
 from exactrank._support.serialize import storable
 from exactrank._support.threads import Pool
@@ -35,9 +36,12 @@ from exactrank.models.base import Scorer, read_common
 from exactrank.models.missing import Missing, PerFeature
 from exactrank.models.sum import Sum
 
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
 Tensors = Mapping[str, npt.NDArray[Any]]
 Transform = Literal["log1p", "none"]
-Floats = npt.NDArray[np.float64]
 ROWS = 512  #: rows per block
 EPSILON = 1e-5  #: of (3)
 MODULE = "module."  #: prefix of the names of a module's tensors
@@ -55,7 +59,7 @@ class Net:
     weight: float = 1.0
     transform: Transform = "log1p"
     of: str | None = None  #: as package.module:name
-    arguments: Mapping[str, Any] = field(default_factory=dict)  #: of the factory, besides the number of features
+    arguments: JSONObject = field(default_factory=dict)  #: of the factory, besides the number of features
     factory: object = field(default=None, repr=False)  #: a module, or a function of the number of features and the arguments
 
     def __post_init__(self) -> None:
@@ -86,7 +90,7 @@ class Net:
         if len(self.tensors) != 3 + 4 * self.n_layers:
             raise DataError(f"there are {len(self.tensors)} tensors, expected {3 + 4 * self.n_layers}; train or copy the model again")
 
-    def _tensor(self, name: str, dimensions: int) -> npt.NDArray[Any]:
+    def _tensor(self, name: str, dimensions: int) -> Floats:
         tensor = self.tensors.get(name)
         if tensor is None or tensor.ndim != dimensions or tensor.dtype.kind != "f":
             raise DataError(f"the tensor {name} of {dimensions} dimensions is missing; train or copy the model again")
@@ -137,18 +141,18 @@ class Net:
 
         return scores
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name != "function"}
 
-    def to_record(self) -> dict[str, Any]:
+    def to_record(self) -> JSONObject:
         """Return the network as JSON values."""
-        named = {} if self.of is None else {"module": self.of, "arguments": dict(self.arguments)}
+        module: dict[str, JSONValue] = {} if self.of is None else {"module": self.of, "arguments": dict(self.arguments)}
         try:
             content = safetensors.numpy.save({name: np.asarray(values, order="C") for name, values in self.tensors.items()})
         except SafetensorError as error:  # it names the type, and the valid types
             raise DataError(f"a model file cannot hold the tensors of the network: {error}") from None
         tensors = base64.b64encode(content).decode()
-        return {"weight": self.weight, "transform": self.transform, **named, "tensors": tensors}
+        return {"weight": self.weight, "transform": self.transform, **module, "tensors": tensors}
 
     @classmethod
     def read(cls, record: object) -> "Net":
@@ -215,11 +219,11 @@ class Deep(Scorer):
             nets = tuple(replace(net, tensors={**net.tensors, "mean": net.tensors["mean"] - shift}) for net in nets)
         return replace(self, nets=nets, offset=None, feature_names=names)
 
-    def to_record(self) -> dict[str, Any]:
+    def to_record(self) -> JSONObject:
         return self._record(features=list(self.feature_names) or self.n_features, nets=[net.to_record() for net in self.nets])
 
     @classmethod
-    def _read(cls, record: Mapping[str, Any]) -> "Deep":
+    def _read(cls, record: JSONObject) -> "Deep":
         nets, features = record.get("nets"), record.get("features")
         if not isinstance(nets, list) or not nets:
             raise DataError("nets: expected a list of networks; train or copy the model again")
@@ -255,7 +259,7 @@ class Deep(Scorer):
         return scores
 
 
-def trained_module(net: Net) -> Any:
+def trained_module(net: Net) -> "Module":
     """Return the user's module with the weights of ``net``, ready to score."""
     if net.factory is None:
         raise IncompatibleError(_missing_module(net))
@@ -280,30 +284,32 @@ def _of_module(net: Net) -> Callable[[Floats], Floats]:
     return scores
 
 
-def fresh_module(factory: object, n_features: int, arguments: Mapping[str, Any]) -> Any:
+def fresh_module(factory: object, n_features: int, arguments: Mapping[str, object]) -> "Module":
     """Return the module that ``factory`` creates for this number of features, or a copy of ``factory`` if it is a module."""
     from copy import deepcopy
 
     torch = library("torch", "models of modules", "torch")
     if not callable(factory):
         raise IncompatibleError(f"module is {reprlib.repr(factory)}; give an nn.Module, or the function or class that makes one")
-    module = deepcopy(factory) if isinstance(factory, torch.nn.Module) else factory(n_features, **arguments)
-    if not isinstance(module, torch.nn.Module):
+    module: Module = deepcopy(factory) if isinstance(factory, torch.nn.Module) else factory(n_features, **arguments)
+    is_module: bool = isinstance(module, torch.nn.Module)
+    if not is_module:
         raise IncompatibleError(
             f"module gives {reprlib.repr(module)}, which is not a torch.nn.Module; give a module or a function that makes one"
         )
     return module
 
 
-def flat_scores(output: Any, rows: int) -> Any:
+def flat_scores(output: "Tensor", rows: int) -> "Tensor":
     """Return the output of a module for ``rows`` documents with one number per document; an error names its shape."""
     shape = tuple(getattr(output, "shape", ()))
     if shape not in ((rows,), (rows, 1)):
-        what = f"a tensor of shape {shape}" if hasattr(output, "shape") else type(output).__name__
+        result = f"a tensor of shape {shape}" if hasattr(output, "shape") else type(output).__name__
         raise IncompatibleError(
-            f"the module gives {what} for {rows} documents; it must give one score per document: ({rows},) or ({rows}, 1)"
+            f"the module gives {result} for {rows} documents; it must give one score per document: ({rows},) or ({rows}, 1)"
         )
-    return output.reshape(rows)
+    scores: Tensor = output.reshape(rows)
+    return scores
 
 
 def _missing_module(net: Net) -> str:

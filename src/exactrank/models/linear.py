@@ -7,15 +7,16 @@ all scores does not change a ranking either. If features are stored as differenc
 and (1) adds up small numbers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
 from exactrank._support.arrays import Matrix, PerDocument
+from exactrank._support.json_values import JSONObject
 from exactrank._support.numerics import dot, matmul
 from exactrank._support.serialize import storable
 from exactrank.data.precision import Offset
@@ -57,11 +58,11 @@ class Linear(Scorer):
     def combine(cls, scorers: "Sequence[Linear]", weights: Sequence[float]) -> "Linear":
         return replace(scorers[0], weights=matmul(weights, [scorer.weights for scorer in scorers]))
 
-    def to_record(self) -> dict[str, Any]:
+    def to_record(self) -> JSONObject:
         return self._record(weights=by_name(self.feature_names, self.weights))
 
     @classmethod
-    def _read(cls, record: Mapping[str, Any]) -> "Linear":
+    def _read(cls, record: JSONObject) -> "Linear":
         names, weights = read_numbers(record, "weights")
         return cls(weights, **read_common(record, names))
 

@@ -5,11 +5,9 @@ gives the same scores to the bit. Nothing in a file is ever run. `exactrank.mode
 """
 
 import json
-import math
 import os
-import re
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +18,7 @@ from exactrank import __version__
 from exactrank._support.arguments import wrong_kind
 from exactrank._support.arrays import PerDocument
 from exactrank._support.files import whole_file
+from exactrank._support.json_values import JSONObject, json_value
 from exactrank._support.tables import Table, Tabular, Values
 from exactrank._support.text import clip
 from exactrank.data.alignment import align_features, name_list
@@ -40,7 +39,6 @@ READABLE = (1, VERSION)  #: in version 1, trees are the lines of a LightGBM mode
 EXACT = float(1 << 24)  #: below it float32 holds every whole number
 _DAMAGED = "the file is damaged, so train or copy the model again"
 _NONE = type(None)
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # of a function, which differs between processes
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "library": (str,),
     "ranker": (str, _NONE),
@@ -62,7 +60,7 @@ def _is_number_or_none(value: object) -> bool:
 
 
 #: Checks of the optional entries that other code reads.
-_PARTS: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
+_CHECKS: Mapping[str, Mapping[str, Callable[[object], bool]]] = {
     "data": {"queries": _is_count, "documents": _is_count, "checksum": lambda value: isinstance(value, str)},
     "training": {
         **dict.fromkeys(("value", "valid", "estimate"), _is_number_or_none),
@@ -88,7 +86,7 @@ class Model(Tabular):
     training: Mapping[str, Any] = field(default_factory=dict)  #: results of training: value, valid, steps, interrupted
     run: Mapping[str, Any] | None = None  #: from which training resumes, if it was interrupted
 
-    def predict(self, data: Any, threads: int | None = None) -> PerDocument:
+    def predict(self, data: object, threads: int | None = None) -> PerDocument:
         """Return the score of each row of a `RankingData`, a frame or a matrix, in the caller's row order.
 
         Features are matched by name if both sides have names, in any order; otherwise their numbers must be equal. A frame may have other
@@ -101,8 +99,8 @@ class Model(Tabular):
         (array([5.]), array([5.]))
         """
         if hasattr(data, "columns") and self.scorer.feature_names:
-            data = self._select_columns(data)
-        data = fill_masked(data)
+            data = self._select_columns(data, data.columns)
+        data = masked_as_missing(data)
         by_name = isinstance(data, RankingData) and self.scorer.feature_names
         if isinstance(data, np.ndarray) and (scores := self._matrix_scores(data, threads)) is not None:
             return scores
@@ -132,28 +130,28 @@ class Model(Tabular):
         except DataError:
             return None
 
-    def _select_columns(self, frame: Any) -> npt.NDArray[Any] | RankingData:
+    def _select_columns(self, frame: object, labels: Iterable[object]) -> npt.NDArray[np.generic] | RankingData:
         """Return the model's features in its order from a frame that may have other columns; with names if there are categories."""
         from exactrank.data.frame import numbers_in, table_of, with_codes
 
         names, has_levels = self.scorer.feature_names, bool(self.scorer.levels)
-        if list(map(str, frame.columns)) == list(names) and not has_levels and (matrix := np.asarray(frame)).dtype.kind in "fiub":
+        if list(map(str, labels)) == list(names) and not has_levels and (matrix := np.asarray(frame)).dtype.kind in "fiub":
             return matrix
         table = table_of(frame, "frame")
-        labels = {str(label): label for label in table.columns}
-        missing = [name for name in names if name not in labels]
+        label_of = {str(label): label for label in table.columns}
+        missing = [name for name in names if name not in label_of]
         if missing:
             raise IncompatibleError(
-                f"the frame lacks {len(missing):,} of the {len(names):,} features of the model: {name_list(missing)};"
-                f" it has {name_list(list(labels))}; give a column for each feature, by the same name"
+                f"the frame lacks {len(missing):,} of the {len(names):,} features of the model: {listed(missing)};"
+                f" it has {listed(list(label_of))}; give a column for each feature, by the same name"
             )
-        columns = table[:, [table.columns.index(labels[name]) for name in names]].to_native()
+        columns = table[:, [table.columns.index(label_of[name]) for name in names]].to_native()
         if with_codes(columns)[1]:
             return self._without_grades(columns)
-        numbers = np.column_stack([numbers_in(columns, labels[name]) for name in names])
+        numbers = np.column_stack([numbers_in(columns, label_of[name]) for name in names])
         return replace(self._without_grades(numbers), feature_names=names) if has_levels else numbers
 
-    def _without_grades(self, X: Any) -> RankingData:
+    def _without_grades(self, X: object) -> RankingData:
         """Return rows as one query, stored as differences from the scorer's offset: so no row's score depends on the others."""
         table = X if hasattr(X, "shape") else array_of(X)
         if len(table.shape) == 0:
@@ -171,7 +169,7 @@ class Model(Tabular):
 
     def evaluate(
         self,
-        X: Any,
+        X: object,
         measures: str | Measure | Sequence[str | Measure] | None = None,
         *,
         y: npt.ArrayLike | None = None,
@@ -196,7 +194,7 @@ class Model(Tabular):
 
     def score(
         self,
-        X: Any,
+        X: object,
         y: npt.ArrayLike | None = None,
         *,
         qid: npt.ArrayLike | None = None,
@@ -231,7 +229,7 @@ class Model(Tabular):
         return card(self)
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], where: str) -> "Model":
+    def from_record(cls, record: JSONObject, where: str) -> "Model":
         """Return the model that `to_bytes` described; errors name ``where`` it was read."""
         if record.get("format") != FORMAT:
             written = reprlib.repr(record.get("format"))
@@ -244,19 +242,19 @@ class Model(Tabular):
             if name not in record or not isinstance(record[name], types) or isinstance(record[name], bool):
                 value = reprlib.repr(record[name]) if name in record else "missing"
                 raise DataError(f"{where}: {name!r} is {value}; {_DAMAGED}")
-        for name, parts in _PARTS.items():
-            for key in set(parts) & set(record[name]):
-                if not parts[key](record[name][key]):
-                    raise DataError(f"{where}: {key!r} of {name!r} is {reprlib.repr(record[name][key])}; {_DAMAGED}")
-        scorer = read_scorer(record["scorer"], where)
-        if not isinstance(record.get("run"), dict | None):
-            raise DataError(f"{where}: 'run' is {reprlib.repr(record['run'])}; {_DAMAGED}")
-        return cls(scorer, **{name: record[name] for name in _TYPES if name != "scorer"}, run=record.get("run"))
+        fields: dict[str, Any] = {name: record[name] for name in _TYPES} | {"run": record.get("run")}
+        for name, checks in _CHECKS.items():
+            for key in set(checks) & set(fields[name]):
+                if not checks[key](fields[name][key]):
+                    raise DataError(f"{where}: {key!r} of {name!r} is {reprlib.repr(fields[name][key])}; {_DAMAGED}")
+        if not isinstance(fields["run"], dict | None):
+            raise DataError(f"{where}: 'run' is {reprlib.repr(fields['run'])}; {_DAMAGED}")
+        return cls(**fields | {"scorer": read_scorer(fields["scorer"], where)})
 
     def to_bytes(self) -> bytes:
         """Return the content of the model's file."""
         record = {"format": FORMAT, "version": VERSION} | {
-            name: self.scorer.to_record() if name == "scorer" else plain(getattr(self, name)) for name in _TYPES
+            name: self.scorer.to_record() if name == "scorer" else json_value(getattr(self, name)) for name in _TYPES
         }
         record |= {} if self.run is None else {"run": self.run}
         return (_json(record) + "\n").encode()
@@ -285,7 +283,7 @@ def _json(value: object, indent: str = "") -> str:
     return f"{first}\n" + ",\n".join(lines) + f"\n{indent}{last}"
 
 
-def _judged_data(X: Any, y: npt.ArrayLike | None, qid: npt.ArrayLike | None, group: npt.ArrayLike | None) -> RankingData:
+def _judged_data(X: object, y: npt.ArrayLike | None, qid: npt.ArrayLike | None, group: npt.ArrayLike | None) -> RankingData:
     """Return the grades and queries of the rows of ``X``, without features."""
     arguments = [name for name, value in (("y", y), ("qid", qid), ("group", group)) if value is not None]
     if isinstance(X, RankingData):
@@ -305,16 +303,3 @@ def _notation(measure: str) -> str:
         return str(parse_goal(measure))
     except MeasureError:
         return clip(measure, 60)
-
-
-def plain(value: Any) -> Any:
-    """Return ``value`` as JSON values; anything else becomes its ``repr``."""
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
-    return value if value is None or isinstance(value, bool | int | float | str) else _ADDRESS.sub("", repr(value))

@@ -6,16 +6,17 @@ The standardization is part of the model, which therefore takes raw features; x_
 at the end, because adding the same number to all scores does not change a ranking.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
 from exactrank._support.arrays import Matrix, PerDocument
+from exactrank._support.json_values import JSONObject
 from exactrank._support.numerics import matmul
 from exactrank._support.serialize import storable
 from exactrank._support.threads import thread_count
@@ -94,12 +95,12 @@ class Network(Scorer):
         rows, net = self._rows(X, threads, offset), self._native(offset)
         return net.activations(self.theta, rows, thread_count(threads)).reshape(-1, self.n_hidden)
 
-    def to_record(self) -> dict[str, Any]:
+    def to_record(self) -> JSONObject:
         mean, scale = by_name(self.feature_names, self.mean), by_name(self.feature_names, self.scale)
         return self._record(mean=mean, scale=scale, weights=self.weights.tolist(), bias=self.bias.tolist(), output=self.output.tolist())
 
     @classmethod
-    def _read(cls, record: Mapping[str, Any]) -> "Network":
+    def _read(cls, record: JSONObject) -> "Network":
         (names, mean), (scale_names, scale) = (read_numbers(record, key) for key in ("mean", "scale"))
         if scale_names != names:
             raise DataError("mean and scale name different features; write the model again")

@@ -5,14 +5,15 @@
 Scorers of one kind are combined into one scorer of that kind; those of several kinds, such as a linear model and trees, into a `Sum`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arrays import Matrix, PerDocument
+from exactrank._support.json_values import JSONObject, JSONValue
 from exactrank._support.serialize import storable
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
@@ -77,14 +78,14 @@ class Sum(Scorer):
         factors = np.concatenate([weight * scorer.weights for scorer, weight in zip(scorers, weights, strict=True)])
         return replace(scorers[0], parts=tuple(part for scorer in scorers for part in scorer.parts), weights=factors)
 
-    def to_record(self) -> dict[str, Any]:
-        record: dict[str, Any] = {"kind": self.kind, "missing": self.missing, "weights": self.weights.tolist()}
+    def to_record(self) -> JSONObject:
+        record: dict[str, JSONValue] = {"kind": self.kind, "missing": self.missing, "weights": self.weights.tolist()}
         if self.missing == "mean" and self.fill is not None:
             record["fill"] = by_name(self.feature_names, self.fill)
         return record | {"parts": [part.to_record() for part in self.parts]}
 
     @classmethod
-    def _read(cls, record: Mapping[str, Any]) -> "Sum":
+    def _read(cls, record: JSONObject) -> "Sum":
         records = record.get("parts")
         if not isinstance(records, list) or not records or any(not isinstance(r, dict) or r.get("kind") == cls.kind for r in records):
             raise DataError("parts: expected a list of scorers, none of which is a sum; train or copy the model again")

@@ -6,16 +6,17 @@ The steps of a feature make one step function, whose value is 0 below its first 
 the feature less ``offset[j]``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
 from exactrank._support.arrays import Matrix, PerDocument
+from exactrank._support.json_values import JSONObject
 from exactrank._support.serialize import storable
 from exactrank.data.precision import Offset
 from exactrank.errors import DataError
@@ -88,12 +89,12 @@ class Thresholds(Scorer):
         merged = cls.from_steps(np.concatenate(steps), scorers[0].n_features)
         return replace(scorers[0], thresholds=merged.thresholds, jumps=merged.jumps)
 
-    def to_record(self) -> dict[str, Any]:
+    def to_record(self) -> JSONObject:
         steps = [np.stack(pair, axis=1).tolist() for pair in zip(self.thresholds, self.jumps, strict=True)]
         return self._record(steps=dict(zip(self.feature_names, steps, strict=True)) if self.feature_names else steps)
 
     @classmethod
-    def _read(cls, record: Mapping[str, Any]) -> "Thresholds":
+    def _read(cls, record: JSONObject) -> "Thresholds":
         entries = record.get("steps")
         if not isinstance(entries, dict | list) or not entries:
             raise DataError('expected steps by feature name, {"bm25": [[threshold, jump], ...], ...}, or a list of such lists')

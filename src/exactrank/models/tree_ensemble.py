@@ -6,14 +6,15 @@ The trees are plain arrays (`TreeTable`). Their thresholds refer to whole featur
 offset. Unless a policy fills missing values, a split sends them to the side that was better in training.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arrays import Matrix, PerDocument
+from exactrank._support.json_values import JSONObject, JSONValue
 from exactrank._support.serialize import storable
 from exactrank._support.threads import thread_count
 from exactrank.data.levels import Levels, check_levels
@@ -112,7 +113,7 @@ class TreeEnsemble(Scorer):
         return np.bincount(self.table.feature, gain, self.n_features).astype(np.float64)
 
     def contributions(self, X: Matrix, offset: Offset | None = None, threads: int | None = None) -> npt.NDArray[np.float64]:
-        """Return what each feature adds to each row's score (SHAP); the last column is the expected score, the same for all rows.
+        """Return the contribution of each feature to each row's score (SHAP); the last column is the expected score, the same for all rows.
 
         These are the path-dependent values of Lundberg et al. (2018): an unknown feature is averaged over both sides of a split, weighted
         by their training documents.
@@ -124,12 +125,12 @@ class TreeEnsemble(Scorer):
             raise DataError(f"a contribution to the score of row {row} overflows; scale {self.scaled} down")
         return contributions
 
-    def to_record(self) -> dict[str, Any]:
-        levels = {"levels": {name: list(texts) for name, texts in self.levels.items()}} if self.levels else {}
-        return self._record(features=list(self.feature_names) or self.n_features) | levels | {"trees": tree_records(self.table)}
+    def to_record(self) -> JSONObject:
+        fields: dict[str, JSONValue] = {"levels": {name: list(texts) for name, texts in self.levels.items()}} if self.levels else {}
+        return {**self._record(features=list(self.feature_names) or self.n_features), **fields, "trees": tree_records(self.table)}
 
     @classmethod
-    def _read(cls, record: Mapping[str, Any]) -> "TreeEnsemble":
+    def _read(cls, record: JSONObject) -> "TreeEnsemble":
         features = record.get("features")
         names = tuple(features) if isinstance(features, list) else ()
         if not all(isinstance(name, str) for name in names):
@@ -162,7 +163,7 @@ def _count(features: object) -> int:
     return features
 
 
-def _table_of_version_1(record: Mapping[str, Any]) -> TreeTable:
+def _table_of_version_1(record: JSONObject) -> TreeTable:
     """Return the trees of a model file of version 1, which are the lines of a LightGBM model."""
     lines = record["lightgbm"]
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines) or not isinstance(record.get("features"), list):

@@ -9,11 +9,11 @@ import math
 import reprlib
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from exactrank._support.json_values import JSONObject, JSONValue
 from exactrank.errors import DataError
 from exactrank.models.tree_table import AGAIN, CATEGORICAL, MOST, MOST_WORDS, Floats, TreeTable, categories_in
 
@@ -23,7 +23,7 @@ _INTEGERS = {"feature": "feature", "decision": "decision", "left": "left", "righ
 _NUMBERS = {"threshold": "threshold", "gain": "gain", "leaf_value": "value", "cover": "documents"}
 
 
-def tree_records(table: TreeTable) -> list[dict[str, Any]]:
+def tree_records(table: TreeTable) -> list[JSONObject]:
     """Return ``table`` as JSON values, one object per tree, with numbers that read back to the same bits.
 
     >>> stump = TreeTable(1, [0, 1], [0], [np.inf], [8], [-1], [-2], [1.0], [2.0, 3.0], [0], [], [1.0], [7.0, 5.0])
@@ -33,12 +33,12 @@ def tree_records(table: TreeTable) -> list[dict[str, Any]]:
     return [_record(table.single(t)) for t in range(table.n_trees)]
 
 
-def _record(tree: TreeTable) -> dict[str, Any]:
+def _record(tree: TreeTable) -> JSONObject:
     categorical = (tree.decision & CATEGORICAL) > 0
     numbers, place = np.unique(tree.threshold[categorical].astype(np.int64), return_inverse=True)
     threshold = np.array(tree.threshold)
     threshold[categorical] = place
-    record: dict[str, Any] = {
+    record: dict[str, JSONValue] = {
         "weight": float(tree.shrinkage[0]),
         "feature": tree.feature.tolist(),
         "threshold": _json_numbers(threshold),
@@ -68,15 +68,15 @@ def read_trees(records: object, n_features: int) -> TreeTable:
     """Return the trees that `tree_records` wrote; raises a `DataError` that names the tree where they are damaged."""
     if not isinstance(records, list):
         raise DataError(f"trees: {reprlib.repr(records)} is not a list; {AGAIN}")
-    columns: dict[str, list[Any]] = {name: [] for name in (*_INTEGERS, *_NUMBERS)}
+    columns: dict[str, list[float]] = {name: [] for name in (*_INTEGERS, *_NUMBERS)}
     splits, shrinkage, words, sets = [0], list[float](), [0], list[npt.NDArray[np.uint32]]()
     for t, record in enumerate(records):
         if not isinstance(record, dict):
             raise DataError(f"tree {t}: {reprlib.repr(record)} is not an object; {AGAIN}")
-        tree: dict[str, list[Any]] = {name: _integers(record, key, t) for name, key in _INTEGERS.items()}
+        tree = {name: _integers(record, key, t) for name, key in _INTEGERS.items()}
         tree |= {name: _numbers(record, key, t) for name, key in _NUMBERS.items()}
         _check_lengths(tree, t)
-        categorical = [bool(decision & CATEGORICAL) for decision in tree["decision"]]
+        categorical = [bool(int(decision) & CATEGORICAL) for decision in tree["decision"]]
         tree["threshold"] = _count_sets(tree["threshold"], categorical, record.get("categories", []), len(sets), t)
         for categories in record.get("categories", []):
             sets.append(_words(categories, t, MOST_WORDS - words[-1]))
@@ -96,34 +96,35 @@ def read_trees(records: object, n_features: int) -> TreeTable:
     )
 
 
-def _list(record: Mapping[str, Any], key: str, t: int) -> list[Any]:
+def _list(record: JSONObject, key: str, t: int) -> list[JSONValue]:
     values = record.get(key)
     if not isinstance(values, list):
         raise DataError(f"tree {t}: {key} is {reprlib.repr(values)}, not a list of numbers; {AGAIN}")
     return values
 
 
-def _integers(record: Mapping[str, Any], key: str, t: int) -> list[int]:
-    values = _list(record, key, t)
-    for value in values:
+def _integers(record: JSONObject, key: str, t: int) -> list[float]:
+    integers: list[float] = []
+    for value in _list(record, key, t):
         if type(value) is not int or not -MOST <= value < MOST:
             raise DataError(f"tree {t}: {key} has {reprlib.repr(value)}, which is not a whole number of 32 bits; {AGAIN}")
-    return values
+        integers.append(value)
+    return integers
 
 
-def _numbers(record: Mapping[str, Any], key: str, t: int) -> list[float]:
+def _numbers(record: JSONObject, key: str, t: int) -> list[float]:
     return [_number(value, key, t) for value in _list(record, key, t)]
 
 
 def _number(value: object, key: str, t: int) -> float:
     if isinstance(value, str) and value in _INFINITE:
         return _INFINITE[value]
-    if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:  # type: ignore[arg-type]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
         raise DataError(f'tree {t}: {key} has {reprlib.repr(value)}, which is neither a number nor "inf" or "-inf"; {AGAIN}')
-    return float(value)  # type: ignore[arg-type]
+    return float(value)
 
 
-def _check_lengths(tree: Mapping[str, Sequence[Any]], t: int) -> None:
+def _check_lengths(tree: Mapping[str, Sequence[float]], t: int) -> None:
     splits = len(tree["feature"])
     for name, key in (_INTEGERS | _NUMBERS).items():
         count = splits + (name in ("leaf_value", "cover"))

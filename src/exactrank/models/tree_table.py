@@ -208,7 +208,7 @@ class TreeTable:
         names = ("start", "feature", "threshold", "decision", "left", "right", "leaf_value", "set_start", "sets")
         return {"width": self.n_features} | {name: getattr(self, name) for name in names}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name != "native"}
 
 

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from exactrank._support.arguments import wrong_kind
 from exactrank._support.arrays import Table
+from exactrank._support.json_values import json_object
 from exactrank._support.progress_bars import ProgressLine, progress_listener
 from exactrank._support.serialize import from_record, to_record
 from exactrank.data.backend import Backend
@@ -28,7 +29,7 @@ from exactrank.learning.training.run import Journal, Root
 from exactrank.learning.training.selection import Selection
 from exactrank.measures.evaluate import Result
 from exactrank.models.base import Scorer
-from exactrank.models.model import Model, plain
+from exactrank.models.model import Model
 from exactrank.rankers.checks import check_shards, check_start, check_takes_shards
 from exactrank.rankers.division import estimated, estimated_by_scores, filled_scores
 from exactrank.rankers.training_data import (
@@ -191,8 +192,8 @@ def values_of_goal(ranker: "Ranker", scorer: Scorer, data: Dataset, given: Train
 def journal_of(ranker: "Ranker", model: Model, given: TrainingData) -> Journal:
     """What there is to resume from in ``model``, which ``ranker`` must have trained, with the same settings and on the same data."""
     ours = {"ranker": type(ranker).__name__, "measure": repr(ranker.goal()), "data": given.facts}
-    wanted = plain(ranker.get_params()) | ours
-    theirs = plain(model.params) | {"ranker": model.ranker, "measure": model.measure, "data": model.data}
+    wanted = json_object(ranker.get_params()) | ours
+    theirs = json_object(model.params) | {"ranker": model.ranker, "measure": model.measure, "data": model.data}
     free = {name for name, one in ranker.settings.items() if one.free}
     for name in ("ranker", *sorted(wanted.keys() - free)):  # the settings of another ranker say nothing
         if theirs.get(name) != wanted[name]:

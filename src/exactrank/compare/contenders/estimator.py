@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactrank._support.arrays import PerDocument
+from exactrank._support.json_values import json_object
 from exactrank.compare.contender import Contender, ContenderTask, Fitted
 from exactrank.compare.results import FeatureWeights, Point
 from exactrank.data.alignment import align_features
@@ -17,7 +18,6 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.models.estimators.adapter import Scoring, Writing, fit_to_queries, params_of, scoring, writing
 from exactrank.models.estimators.identity import identity
 from exactrank.models.estimators.notation import call_of
-from exactrank.models.model import plain
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -47,7 +47,9 @@ class EstimatorContender(Contender):
         train = task.fold.train
         learned = fit_to_queries(self.estimator, train, task.fold.valid, seed=task.seed, threads=task.threads, settings=settings)
         suffix, write = writing(learned)
-        return FittedEstimator(plain(params_of(learned)), scoring(learned), (), None, train.feature_names, write, suffix, train.levels)
+        return FittedEstimator(
+            json_object(params_of(learned)), scoring(learned), (), None, train.feature_names, write, suffix, train.levels
+        )
 
 
 @dataclass(frozen=True, eq=False)

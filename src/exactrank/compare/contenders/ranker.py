@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from exactrank._support.arrays import PerDocument
+from exactrank._support.json_values import json_object, json_value
 from exactrank._support.settings import Space
 from exactrank._support.text import settings_text
 from exactrank.compare.contender import Contender, ContenderTask, TrainingCurve
@@ -29,7 +30,6 @@ from exactrank.measures.parse import parse_measure
 from exactrank.models.estimators.identity import identity
 from exactrank.models.linear import Linear
 from exactrank.models.missing import PerFeature, fill_missing
-from exactrank.models.model import plain
 from exactrank.models.thresholds import Thresholds
 from exactrank.models.tree_ensemble import TreeEnsemble
 from exactrank.rankers.base import Ranker
@@ -93,7 +93,7 @@ class RankerContender(Contender):
         if ranker.model_.training["interrupted"]:
             raise KeyboardInterrupt  # half a model is none in a comparison
         chosen = ranker.model_.training.get("chosen", {})  # by data, in the place of "auto"
-        settings = {**plain(ranker.get_params()), **{f"{name}, by validation": plain(value) for name, value in chosen.items()}}
+        settings = {**json_object(ranker.get_params()), **{f"{name}, by validation": json_value(value) for name, value in chosen.items()}}
         return FittedRanker(ranker, settings, curve.points, _weights(ranker, task.fold.train))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from exactrank.models.model import plain
+from exactrank._support.json_values import json_value
 
 _PLAIN = (bool, int, float, str, tuple, np.ndarray)
 
@@ -39,11 +39,11 @@ def identity(value: Any, seen: frozenset[int] = frozenset()) -> Any:
     if callable(getattr(value, "fit", None)):
         own = value.get_params(deep=False) if hasattr(value, "get_params") else vars(value)
         return [identity(type(value), seen), identity(own, seen)]
-    return plain(value)
+    return json_value(value)
 
 
 def _own(used: Mapping[str, Any], module: str, seen: frozenset[int]) -> dict[str, Any]:
-    """The functions, classes and plain values among ``used`` that ``module`` defines."""
+    """The functions, classes and json_value values among ``used`` that ``module`` defines."""
     return {
         name: identity(value, seen)
         for name, value in used.items()
