@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import exactrank as er
-from exactrank.models.estimators.adapter import fit_to_queries, is_estimator, writing
+from exactrank.models.estimators.adapter import fit_to_queries, is_estimator, model_writer
 
 DATA = er.RankingData.from_arrays(np.arange(10.0).reshape(5, 2), [0, 1, 0, 1, 2], group=[2, 3])
 WEIGHED = replace(DATA, query_weight=np.array([1.0, 3.0]))
@@ -129,4 +129,4 @@ def test_seed_and_threads_go_where_they_are_open():
 def test_what_an_estimator_is():
     assert is_estimator(LinearRegression())
     assert not any(map(is_estimator, (LinearRegression, StandardScaler(), 3)))
-    assert writing(LinearRegression()) == ("", None)
+    assert model_writer(LinearRegression()) == ("", None)

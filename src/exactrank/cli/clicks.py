@@ -24,8 +24,7 @@ from exactrank.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from exactrank.clicks.describe import ClickSummary
-    from exactrank.clicks.log import Clicks
+    from exactrank.clicks.log import Clicks, ClickSummary
     from exactrank.clicks.propensities import Propensities
 
 SHOWN = 20  # ranks
@@ -87,7 +86,7 @@ def clicks(
 
 def read_log(path: Path, columns: Any, threads: int | None) -> "Clicks":
     """A click log by its path, which may be standard input."""
-    from exactrank.clicks.reading import read_clicks
+    from exactrank.clicks.files import read_clicks
 
     with on_disk(path) as file:
         return read_clicks(file, columns=columns, threads=threads)

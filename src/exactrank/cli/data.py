@@ -55,7 +55,7 @@ def info(
 ) -> None:
     """Show what ranking data holds: queries, documents, features, grades, list lengths, what is odd in it. Or what a click log holds."""
     from exactrank.cli.clicks import describe_log
-    from exactrank.clicks.reading import is_click_log
+    from exactrank.clicks.files import is_click_log
     from exactrank.data.describe import describe
     from exactrank.data.folds import read_folds
 
@@ -207,7 +207,7 @@ def _generate_clicks(
 ) -> None:
     """Write the data and the log, and say what the true propensities are."""
     from exactrank.cli.clicks import print_propensities
-    from exactrank.clicks.writing import log_writer
+    from exactrank.clicks.files import log_writer
     from exactrank.data import files as formats
     from exactrank.data.formats.stream import stream_of
     from exactrank.errors import DataError

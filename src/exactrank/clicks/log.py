@@ -26,7 +26,6 @@ from exactrank.data.validation import array_of, floats_of, numbers_of
 from exactrank.errors import DataError, IncompatibleError
 
 if TYPE_CHECKING:
-    from exactrank.clicks.describe import ClickSummary
     from exactrank.clicks.off_policy import OffPolicyEvaluation
     from exactrank.clicks.propensities import Given, Propensities
     from exactrank.data.formats.base import Columns
@@ -60,6 +59,36 @@ class Cells:
     query: Codes  #: of each pair, as is the document
     document: Codes
     cell: Rows  #: of each row of the log
+
+
+@dataclass(frozen=True)
+class RankClicks:
+    """Counts at a rank."""
+
+    rank: int
+    impressions: float
+    clicks: float
+
+    @property
+    def rate(self) -> float:
+        """The click-through rate; NaN where nothing has any weight."""
+        return self.clicks / self.impressions if self.impressions else np.nan
+
+
+@dataclass(frozen=True)
+class ClickSummary:
+    """Counts that show whether a log is what you expect; impressions and clicks are sums of weights."""
+
+    queries: int
+    documents: int
+    sessions: int | None
+    impressions: float
+    clicks: float
+    by_rank: tuple[RankClicks, ...]
+    pairs: int  #: documents, counted once for each query that showed them
+    at_several_ranks: int  #: of these, seen at more than one rank: what tells position from relevance
+    first: Any = None  #: and last time
+    last: Any = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,11 +200,28 @@ class Clicks(Tabular):
         selection = array_of(rows)
         return replace(self, **{name: rows_of(getattr(self, name), selection) for name in ROWWISE})
 
-    def describe(self) -> "ClickSummary":
-        """Counts, the click-through rate by rank, and how many documents were seen at several ranks."""
-        from exactrank.clicks.describe import describe
+    def describe(self) -> ClickSummary:
+        """Return counts, the click-through rate by rank, and the number of documents seen at several ranks.
 
-        return describe(self)
+        >>> summary = Clicks.from_arrays([1, 1, 1], ["a", "b", "a"], [1, 2, 2], [1, 0, 1]).describe()
+        >>> summary.pairs, summary.at_several_ranks, [rank.rate for rank in summary.by_rank]
+        (2, 1, [1.0, 0.5])
+        """
+        cells = self.cells
+        impressions, clicks = (np.bincount(cells.rank, counted) for counted in (cells.impressions, cells.clicks))
+        ranks = np.unique(cells.rank)
+        return ClickSummary(
+            queries=len(np.unique(cells.query)),
+            documents=len(np.unique(cells.document)),
+            sessions=None if self.session is None else len(np.unique(self.session)),
+            impressions=float(impressions.sum()),
+            clicks=float(clicks.sum()),
+            by_rank=tuple(RankClicks(int(k), float(impressions[k]), float(clicks[k])) for k in ranks),
+            pairs=len(cells.query),
+            at_several_ranks=int(np.sum(np.bincount(cells.pair) > 1)),
+            first=None if self.time is None else self.time.min(),
+            last=None if self.time is None else self.time.max(),
+        )
 
     def propensities(self, method: "Given | Propensities" = "harvest", *, bootstrap: int = 200, seed: int = 0) -> "Propensities":
         """Estimate the probability that each rank is examined, relative to the first, with 95% intervals.

@@ -18,7 +18,7 @@ from exactrank.learning.training.selection import StepChoice
 from exactrank.models.base import Scorer
 from exactrank.models.estimators.adapter import fit_to_queries, library_of
 from exactrank.models.estimators.model import from_estimator
-from exactrank.models.estimators.notation import call_of
+from exactrank.models.estimators.naming import call_of
 from exactrank.models.missing import TreeMissing
 from exactrank.models.tree_ensemble import TreeEnsemble
 from exactrank.rankers.base import Ranker

@@ -14,7 +14,7 @@ import exactrank as er
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.models.network import Network
 from exactrank.models.plain_tree import PlainTree, table_of
-from exactrank.models.targets.names import check_function_name
+from exactrank.models.targets.generated_code import check_function_name
 from exactrank.models.targets.plain import plain
 from tests.models.targets.engine_rows import FEATURES, as_data, forest, models, rows_near
 from tests.models.targets.test_export import plain_scores

@@ -20,7 +20,7 @@ from exactrank.compare.contenders.estimator import EstimatorContender
 from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.errors import DataError, ExactRankError
 from exactrank.models.estimators.adapter import is_estimator, missing_method
-from exactrank.models.estimators.notation import name_of
+from exactrank.models.estimators.naming import name_of
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.notation import Method, parse_method

@@ -15,9 +15,8 @@ from exactrank.compare.results import FeatureWeights, Point
 from exactrank.data.alignment import align_features
 from exactrank.data.levels import Levels
 from exactrank.data.ranking_data import RankingData
-from exactrank.models.estimators.adapter import Scoring, Writing, fit_to_queries, params_of, scoring, writing
-from exactrank.models.estimators.identity import identity
-from exactrank.models.estimators.notation import call_of
+from exactrank.models.estimators.adapter import ModelWriter, ScoreFunction, fit_to_queries, model_writer, params_of, score_function
+from exactrank.models.estimators.naming import call_of, identity
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -46,9 +45,9 @@ class EstimatorContender(Contender):
     def fit(self, task: ContenderTask, settings: Mapping[str, Any]) -> Fitted:
         train = task.fold.train
         learned = fit_to_queries(self.estimator, train, task.fold.valid, seed=task.seed, threads=task.threads, settings=settings)
-        suffix, write = writing(learned)
+        suffix, write = model_writer(learned)
         return FittedEstimator(
-            json_object(params_of(learned)), scoring(learned), (), None, train.feature_names, write, suffix, train.levels
+            json_object(params_of(learned)), score_function(learned), (), None, train.feature_names, write, suffix, train.levels
         )
 
 
@@ -57,11 +56,11 @@ class FittedEstimator:
     """What another library has learned."""
 
     settings: Mapping[str, Any]
-    predict: Scoring
+    predict: ScoreFunction
     curve: tuple[Point, ...] = ()
     weights: FeatureWeights | None = None
     feature_names: tuple[str, ...] | None = None  #: in the order of its columns; None: as they come
-    write: Writing | None = None  #: to a path
+    write: ModelWriter | None = None  #: to a path
     suffix: str = ""  #: of files that hold such models
     levels: Levels = field(default_factory=dict)  #: of the features that are categories
 

@@ -28,12 +28,12 @@ from exactrank.errors import DataError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
 from exactrank.measures.ties import worst_tie_order
-from exactrank.models.estimators.adapter import Scoring, check_no_pairs, refuse_categories, writing
+from exactrank.models.estimators.adapter import ScoreFunction, check_no_pairs, model_writer, refuse_categories
 
 #: Names that all three take for features.
 _PLAIN = re.compile(r"[\w.-]+")
 #: What another library has trained: its scores, the model itself, and what each feature has gained.
-Trained = tuple[Scoring, Any, npt.NDArray[np.float64]]
+Trained = tuple[ScoreFunction, Any, npt.NDArray[np.float64]]
 
 
 class Peer(Contender):
@@ -85,7 +85,7 @@ class Peer(Contender):
         predict, model, gains = self._trained(task, judge, given["trees"], given["patience"], own)
         about = {"seed": task.seed, "threads": task.threads, "stopped by": task.measure, "version": import_module(self.package).__version__}
         weights = shares(self.gains, train, gains)
-        suffix, write = writing(model)
+        suffix, write = model_writer(model)
         return FittedEstimator({**given, **about}, predict, judge.curve.points, weights, train.feature_names, write, suffix, train.levels)
 
     @abstractmethod

@@ -27,7 +27,7 @@ from exactrank.data.ranking_data import RankingData, moments
 from exactrank.errors import IncompatibleError
 from exactrank.learning.training.progress import Progress
 from exactrank.measures.parse import parse_measure
-from exactrank.models.estimators.identity import identity
+from exactrank.models.estimators.naming import identity
 from exactrank.models.linear import Linear
 from exactrank.models.missing import PerFeature, fill_missing
 from exactrank.models.thresholds import Thresholds

@@ -13,9 +13,8 @@ from exactrank import __version__
 from exactrank._support.arrays import PerDocument
 from exactrank._support.files import scratch_folder
 from exactrank.errors import IncompatibleError
-from exactrank.models.targets.names import check_function_name
+from exactrank.models.targets.generated_code import check_function_name, tables
 from exactrank.models.targets.plain import Plain
-from exactrank.models.targets.tables import tables
 from exactrank.models.targets.target import Rows, Target
 
 _PLAIN = re.compile(rb"[A-Za-z0-9_ ().,:-]")

@@ -12,8 +12,10 @@ floats.
 
 import json
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from io import BytesIO
 from typing import Any, Literal
 
 import numpy as np
@@ -23,9 +25,9 @@ from exactrank import __version__
 from exactrank._support.arrays import PerDocument
 from exactrank._support.settings import setting
 from exactrank.data.frame import library
-from exactrank.models.deep import EPSILON
+from exactrank.errors import IncompatibleError
+from exactrank.models.deep import EPSILON, Net, trained_module
 from exactrank.models.formats.onnx import properties as readable
-from exactrank.models.targets.onnx_module import module_graph
 from exactrank.models.targets.plain import DeepTerm, Plain, Tree
 from exactrank.models.targets.single import rounded_down
 from exactrank.models.targets.target import Rows, Target
@@ -176,13 +178,35 @@ def _add_net(graph: _Graph, x: str, term: DeepTerm, name: str) -> str:
 
 def _add_module(graph: _Graph, z: str, term: DeepTerm, name: str) -> str:
     """The score of a module of the user's own for standardized features ``z``, in single precision as PyTorch computes it."""
-    graph_of = module_graph(term.net, OPSET, f"{name}module_", graph.add("Cast", z, to=graph.onnx.TensorProto.FLOAT))
+    graph_of = _module_graph(term.net, OPSET, f"{name}module_", graph.add("Cast", z, to=graph.onnx.TensorProto.FLOAT))
     graph.nodes.extend(graph_of.node)
     graph.constants.extend(graph_of.initializer)
     column = graph.onnx.numpy_helper.from_array(np.array([-1, 1]), f"{name}column")
     graph.constants.append(column)
     score = graph.add("Cast", graph.add("Reshape", graph_of.output[0].name, column.name), to=graph.element)
     return graph.add("Mul", score, graph.constant(f"{name}weight", np.array([term.weight])))
+
+
+def _module_graph(net: Net, opset: int, prefix: str, z: str) -> Any:
+    """The graph of the module of ``net``: its input is called ``z``, all other names begin with ``prefix``."""
+    torch, onnx = library("torch", "ONNX files of modules", "torch"), library("onnx", "ONNX files", "onnx")
+    module, written = trained_module(net), BytesIO()
+    # Two documents, since one would do for an axis of any length. The exporter by tracing writes the old operators that all runtimes have.
+    given, axes = torch.zeros(2, net.n_features), {"z": {0: "documents"}}
+    try:
+        with warnings.catch_warnings(), torch.inference_mode():
+            warnings.simplefilter("ignore")  # of its age, and of what it leaves constant in shapes
+            torch.onnx.export(
+                module, (given,), written, input_names=["z"], output_names=["s"], dynamic_axes=axes, opset_version=opset, dynamo=False
+            )
+    except RuntimeError as error:
+        raise IncompatibleError(
+            f"PyTorch cannot write {net.of} as ONNX: {str(error).splitlines()[0]}; use operators that torch.onnx.export knows"
+        ) from error
+    graph = onnx.compose.add_prefix_graph(onnx.load_from_string(written.getvalue()).graph, prefix)
+    for node in graph.node:
+        node.input[:] = [z if name == f"{prefix}z" else name for name in node.input]
+    return graph
 
 
 def _ensemble(trees: Sequence[Tree], graph: _Graph) -> dict[str, Any]:

@@ -7,9 +7,8 @@ import numpy as np
 
 from exactrank import __version__
 from exactrank._support.arrays import PerDocument
-from exactrank.models.targets.names import check_function_name
+from exactrank.models.targets.generated_code import check_function_name, tables
 from exactrank.models.targets.plain import Plain
-from exactrank.models.targets.tables import tables
 from exactrank.models.targets.target import Rows, Target
 
 _HEAD = '''"""A model of exactrank {version} as a function; it needs only Python."""

@@ -1,16 +1,27 @@
-"""Names that a function of generated code may have: those that neither the language nor its library has taken.
+"""Names of functions, and tables of trees, for targets that write code.
 
-C has words, which C++ adds to, and what ``<math.h>`` declares or defines: each function of doubles also for floats, long doubles and the
-types of fixed width. Functions of other headers are refused too, since a program that is linked with the model would call it instead. In
-Python a function must not hide a builtin, which its own code may use.
+A function may have any name that neither the language nor its library has taken. C has words, which C++ adds to, and what ``<math.h>``
+declares or defines: each function of doubles also for floats, long doubles and the types of fixed width. Functions of other headers are
+refused too, since a program that is linked with the model would call it instead. In Python a function must not hide a builtin, which its
+own code may use.
+
+All trees of a model are in one table, which a loop in any language can evaluate:
+
+    node = root of the tree
+    while node >= 0:  node = left[node] if x[feature[node]] goes left else right[node]
+    score += leaf[~node]                                                                                        (1)
 """
 
 import builtins
 import keyword
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from exactrank.errors import SettingError
+from exactrank.models.targets.plain import Tree
 
 _WORDS = (
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class compl concept "
@@ -60,7 +71,7 @@ _TAKEN_IN_C = re.compile(
     re.ASCII,
 )
 _FORM = re.compile(r"[A-Za-z]\w*", re.ASCII)
-#: By language: does it, or its library, use the name already?
+#: Tests whether the language, or its library, uses a name already.
 _TAKEN: Mapping[str, Callable[[str], bool]] = {
     "c": lambda name: _TAKEN_IN_C.fullmatch(name) is not None,
     "python": lambda name: keyword.iskeyword(name) or keyword.issoftkeyword(name) or hasattr(builtins, name),
@@ -78,3 +89,25 @@ def check_function_name(language: str, name: str) -> None:
             f"{language}: model_name={name!r} cannot be the name of a function, since the language or its library uses it;"
             f" give another one, e.g. model_name='score_{name}'"
         )
+
+
+class Tables(NamedTuple):
+    """The roots of the trees, (feature, threshold, missing goes left, left, right) of each node, and the leaves."""
+
+    roots: list[int]
+    nodes: list[tuple[int, float, int, int, int]]
+    leaves: list[float]
+
+
+def tables(trees: Sequence[Tree]) -> Tables:
+    """Return the table of (1)."""
+    roots: list[int] = []
+    rows: list[tuple[int, float, int, int, int]] = []
+    nodes = leaves = 0
+    for tree in trees:
+        sides = (np.where(side >= 0, side + nodes, side - leaves) for side in (tree.left, tree.right))
+        columns = (tree.feature, tree.threshold, tree.missing_left.astype(int), *sides)
+        rows += zip(*(column.tolist() for column in columns), strict=True)
+        roots.append(nodes if len(tree.feature) else ~leaves)
+        nodes, leaves = nodes + len(tree.feature), leaves + len(tree.leaf)
+    return Tables(roots, rows, [value for tree in trees for value in tree.leaf.tolist()])

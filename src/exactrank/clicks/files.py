@@ -1,4 +1,4 @@
-"""Click logs from files and frames: `er.clicks.read_clicks`.
+"""Click logs in files and frames: `er.clicks.read_clicks` and `er.clicks.write_clicks`.
 
 A file is read in blocks, of which nothing remains but codes: each block has its ids as an Arrow dictionary, and the dictionaries of
 all blocks become one at the end. So memory is some 20 bytes per row, the different ids, and a block or two.
@@ -6,17 +6,17 @@ all blocks become one at the end. So memory is some 20 bytes per row, the differ
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from exactrank._support.files import open_bytes
+from exactrank._support.files import checked_path, open_bytes, whole_file
 from exactrank._support.threads import thread_count
-from exactrank.clicks.log import ClickColumns, Clicks, Codes, checked_clicks, checked_ranks
-from exactrank.data.duplicates import check_columns
+from exactrank.clicks.log import ClickColumns, Clicks, Codes, check_clicks, checked_clicks, checked_ranks
 from exactrank.data.files import BEGINNINGS, existing
 from exactrank.data.formats.arrow import arrow_errors
 from exactrank.data.formats.csv import csv_batches
@@ -207,4 +207,27 @@ def _join_blocks(blocks: list[Any]) -> tuple[TextColumn, Codes]:
     _, offsets, content = texts.buffers()
     bounds = np.frombuffer(offsets, np.int64, len(texts) + 1)
     buffer = np.frombuffer(content, np.uint8) if content is not None else np.empty(0, np.uint8)
-    return TextColumn.between(seal(np.array(buffer[: bounds[-1]])), seal(np.array(bounds))), codes
+    return TextColumn.between(sealed(np.array(buffer[: bounds[-1]])), sealed(np.array(bounds))), codes
+
+
+def write_clicks(clicks: Clicks, path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Write a click log as Parquet or CSV, by the path's suffix; an existing file is replaced only with ``force``."""
+    check_clicks(clicks, "clicks")
+    with log_writer(path, force=force) as write:
+        write(clicks)
+
+
+@contextmanager
+def log_writer(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[Callable[[Clicks], None]]:
+    """Provide a function that writes a log to ``path``, which is opened before the work that makes the log."""
+    suffix = checked_path(path).suffix.lower()
+    if suffix not in (".parquet", ".csv"):
+        raise DataError(f"{path}: the suffix {suffix!r} is not that of a click log; use .parquet or .csv")
+    arrow, module = library("pyarrow"), library(f"pyarrow.{suffix[1:]}")
+    with whole_file(path, force=force) as file:
+
+        def write(clicks: Clicks) -> None:
+            table = arrow.table(dict(clicks._columns()))
+            (module.write_table if suffix == ".parquet" else module.write_csv)(table, file)
+
+        yield write
