@@ -22,7 +22,6 @@ from exactrank.data.formats.arrow import arrow_errors
 from exactrank.data.formats.csv import csv_batches
 from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.frame import library, listed_columns, table_of
-from exactrank.data.immutable import seal
 from exactrank.data.validation import check_numbers, floats_of
 from exactrank.errors import DataError
 

@@ -21,10 +21,10 @@ from exactrank._support.files import whole_file
 from exactrank._support.json_values import JSONObject, json_value
 from exactrank._support.tables import Table, Tabular, Values
 from exactrank._support.text import clip
-from exactrank.data.alignment import align_features, name_list
+from exactrank.data.alignment import align_features
 from exactrank.data.formats.base import Columns
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.validation import array_of, fill_masked
+from exactrank.data.validation import array_of
 from exactrank.errors import DataError, IncompatibleError, MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Evaluation, evaluate

@@ -22,7 +22,6 @@ from sklearn.base import clone
 
 from exactrank._support.arrays import PerDocument
 from exactrank._support.numerics import matmul
-from exactrank.data.alignment import align_features, name_list
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 
