@@ -17,11 +17,13 @@ import numpy.typing as npt
 from exactrank._support.files import checked_path, open_bytes, whole_file
 from exactrank._support.threads import thread_count
 from exactrank.clicks.log import ClickColumns, Clicks, Codes, check_clicks, checked_clicks, checked_ranks
+from exactrank.data.duplicates import check_columns
 from exactrank.data.files import BEGINNINGS, existing
 from exactrank.data.formats.arrow import arrow_errors
 from exactrank.data.formats.csv import csv_batches
 from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.frame import library, listed_columns, table_of
+from exactrank.data.immutable import seal
 from exactrank.data.validation import check_numbers, floats_of
 from exactrank.errors import DataError
 
@@ -206,7 +208,7 @@ def _join_blocks(blocks: list[Any]) -> tuple[TextColumn, Codes]:
     _, offsets, content = texts.buffers()
     bounds = np.frombuffer(offsets, np.int64, len(texts) + 1)
     buffer = np.frombuffer(content, np.uint8) if content is not None else np.empty(0, np.uint8)
-    return TextColumn.between(sealed(np.array(buffer[: bounds[-1]])), sealed(np.array(bounds))), codes
+    return TextColumn.between(seal(np.array(buffer[: bounds[-1]])), seal(np.array(bounds))), codes
 
 
 def write_clicks(clicks: Clicks, path: str | os.PathLike[str], *, force: bool = False) -> None:

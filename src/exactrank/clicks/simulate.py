@@ -67,7 +67,7 @@ def simulate_clicks(
     depth = min(shown, data.longest)
     theta = given_propensities(propensity, np.arange(1, depth + 1)).at(np.arange(1, depth + 1))
     relevance = LEAST + (MOST - LEAST) * np.maximum(data.y, 0.0) / max(float(data.y.max()), 1.0)
-    live, pages = _live(data, rankers, seed), [_no_pages(depth)]
+    live, pages = _live_scores(data, rankers, seed), list[Pages]()
     for q in range(data.n_queries):
         rows = np.arange(data.indptr[q], data.indptr[q + 1])
         rng = np.random.default_rng([seed, 1, q])
@@ -83,8 +83,8 @@ def simulate_clicks(
     )
 
 
-def _live(data: RankingData, rankers: int, seed: int) -> Floats:
-    """The scores of each live ranker."""
+def _live_scores(data: RankingData, rankers: int, seed: int) -> Floats:
+    """Return the scores of each live ranker."""
     rng = np.random.default_rng([seed, 0])
     X = np.nan_to_num((data.X - np.nanmean(data.X, axis=0)) / np.maximum(np.nanstd(data.X, axis=0), 1e-9)).astype(np.float64)
 
@@ -97,10 +97,6 @@ def _live(data: RankingData, rankers: int, seed: int) -> Floats:
 
 
 Pages = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_], Floats]
-
-
-def _no_pages(depth: int) -> Pages:
-    return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool), np.empty(0)
 
 
 def _draw_clicks(row: npt.NDArray[np.int64], relevance: PerDocument, theta: Floats, model: str, rng: np.random.Generator) -> Pages:

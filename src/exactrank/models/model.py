@@ -21,10 +21,10 @@ from exactrank._support.files import whole_file
 from exactrank._support.json_values import JSONObject, json_value
 from exactrank._support.tables import Table, Tabular, Values
 from exactrank._support.text import clip
-from exactrank.data.alignment import align_features
+from exactrank.data.alignment import align_features, name_list
 from exactrank.data.formats.base import Columns
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.validation import array_of
+from exactrank.data.validation import array_of, fill_masked
 from exactrank.errors import DataError, IncompatibleError, MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Evaluation, evaluate
@@ -100,7 +100,7 @@ class Model(Tabular):
         """
         if hasattr(data, "columns") and self.scorer.feature_names:
             data = self._select_columns(data, data.columns)
-        data = masked_as_missing(data)
+        data = fill_masked(data)
         by_name = isinstance(data, RankingData) and self.scorer.feature_names
         if isinstance(data, np.ndarray) and (scores := self._matrix_scores(data, threads)) is not None:
             return scores
@@ -142,8 +142,8 @@ class Model(Tabular):
         missing = [name for name in names if name not in label_of]
         if missing:
             raise IncompatibleError(
-                f"the frame lacks {len(missing):,} of the {len(names):,} features of the model: {listed(missing)};"
-                f" it has {listed(list(label_of))}; give a column for each feature, by the same name"
+                f"the frame lacks {len(missing):,} of the {len(names):,} features of the model: {name_list(missing)};"
+                f" it has {name_list(list(label_of))}; give a column for each feature, by the same name"
             )
         columns = table[:, [table.columns.index(label_of[name]) for name in names]].to_native()
         if with_codes(columns)[1]:

@@ -24,7 +24,6 @@ from exactrank.models.base import Scorer, numbers, read_common, read_numbers, su
 from exactrank.models.missing import Missing, PerFeature
 
 PerStep = npt.NDArray[np.float64]  #: one number per step
-Flat = tuple[npt.NDArray[np.int64], PerStep, npt.NDArray[np.float64]]
 
 
 @storable
@@ -113,7 +112,7 @@ class Thresholds(Scorer):
         return _core.step_scores(rows, start, moved, levels, threads)
 
     @cached_property
-    def _flat(self) -> Flat:
+    def _flat(self) -> tuple[npt.NDArray[np.int64], PerStep, PerStep]:
         """The first step of each feature, all thresholds, and all levels, one more per feature than steps."""
         start = np.concatenate([[0], np.cumsum([len(values) for values in self.thresholds])])
         levels = [np.concatenate([[0.0], np.cumsum(values)]) for values in self.jumps]

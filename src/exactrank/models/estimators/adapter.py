@@ -22,6 +22,7 @@ from sklearn.base import clone
 
 from exactrank._support.arrays import PerDocument
 from exactrank._support.numerics import matmul
+from exactrank.data.alignment import align_features, name_list
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 
@@ -131,7 +132,7 @@ def check_no_pairs(name: str, data: RankingData) -> None:
 
 def refuse_categories(name: str, data: RankingData) -> NoReturn:
     """Raise: the method called ``name`` would read the codes of categories as amounts."""
-    features = listed(list(map(repr, data.levels)))
+    features = name_list(list(map(repr, data.levels)))
     raise DataError(f"{name} takes numbers alone here, and {features} hold categories; encode them as numbers, or leave this method out")
 
 
@@ -166,7 +167,7 @@ def _fit_arguments(estimator: Estimator, train: RankingData, valid: RankingData 
     arguments |= _weights(name, parameters, train, by_query=library_of(estimator) == "xgboost" and queries is not None)
     params = params_of(estimator)
     if valid is not None and "eval_set" in parameters and any(params.get(setting) for setting in STOPPING):
-        held_out = aligned(valid, train.feature_names, "the training data", train.levels)
+        held_out = align_features(valid, train.feature_names, "the training data", train.levels)
         arguments |= _validation(held_out, parameters, queries, library_of(estimator))
     return arguments
 
