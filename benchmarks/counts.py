@@ -17,9 +17,9 @@ PACKAGE = Path(__file__).parents[1] / "src" / "exactrank"
 LOCATIONS = re.compile(r"isinstance\([^\n]*\b(?:ShardedData|Dataset|Part|LocalBackend|Partition)\b")
 LIMITS = {
     "lines of Python": 51_273,
-    "files": 353,
-    "signatures with Any": 407,
-    "casts": 37,
+    "files": 352,
+    "signatures with Any": 399,
+    "casts": 31,
     "tests of where a dataset lies": 0,
     "repeated class names": 0,
     "lines of Ranker": 244,
