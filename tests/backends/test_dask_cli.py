@@ -259,7 +259,7 @@ def test_training_is_interrupted_killed_and_resumed_to_the_same_bits(folder, mon
     assert len(others) >= 2
     first.press_ctrl_c()
     assert first.ended() == 1
-    assert "interrupted; long.json.checkpoint holds the best model so far; the same command with --resume goes on" in first.shown
+    assert "interrupted; long.json.checkpoint holds the best model so far; the same command with --resume continues" in first.shown
     assert "Traceback" not in first.shown
     assert all(map(gone, others))
     begun = checkpoint.stat().st_mtime_ns

@@ -508,7 +508,7 @@ def test_ctrl_c_keeps_the_best_model_beside_the_target(long_training, tmp_path):
     process.send_signal(signal.SIGINT)
     printed, said = process.communicate(timeout=HANGS)
     assert process.returncode == 1
-    assert said == "exactrank: interrupted; m.json.checkpoint holds the best model so far; the same command with --resume goes on\n"
+    assert said == "exactrank: interrupted; m.json.checkpoint holds the best model so far; the same command with --resume continues\n"
     assert "training" in printed
     model, data = er.load(tmp_path / "m.json.checkpoint"), er.read(tmp_path / "long.xr")
     assert model.training["interrupted"]

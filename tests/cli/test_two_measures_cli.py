@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import exactrank as er
 from exactrank.cli import app
-from exactrank.cli.train import _no_worse
+from exactrank.cli.train import _is_no_worse
 from exactrank.measures.goal import parse_goal
 
 GOAL = "nDCG@3 subject to revenue@2 >= 3"
@@ -69,8 +69,8 @@ def test_a_checkpoint_that_keeps_the_constraints_takes_the_place_of_a_better_one
 
     ranked = [reaching(0.9, 1.0), reaching(0.9, 2.0), reaching(0.4, 3.0, 0.6), reaching(0.5, 3.5, 0.6), reaching(0.3, 3.5, 0.7)]
     for (i, worse), (j, better) in combinations(enumerate(ranked), 2):
-        assert _no_worse(better, worse, goal)
-        assert not _no_worse(worse, better, goal) or (i, j) == (2, 3)  # as good by validation
+        assert _is_no_worse(better, worse, goal)
+        assert not _is_no_worse(worse, better, goal) or (i, j) == (2, 3)  # as good by validation
 
 
 @pytest.mark.parametrize(

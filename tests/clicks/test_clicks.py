@@ -377,7 +377,7 @@ def test_the_estimate_is_unbiased(data):
         return er.evaluate(graded, few.X[:, 0], [MEASURE]).means[MEASURE]
 
     for seed in range(30):
-        made = er.clicks.simulate_clicks(few, sessions=60, shown=12, seed=seed)
+        made = er.clicks.simulate_clicks(few, sessions=60, page_size=12, seed=seed)
         truth = value(er.RankingData.from_arrays(None, made.relevance, group=few.sizes))
         for found, propensity in ((estimates, made.propensities), (naive, np.ones(12))):
             found.append(value(made.clicks.to_data(few, propensity, clip=0.0)) - truth)

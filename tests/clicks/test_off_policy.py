@@ -136,7 +136,7 @@ def deviations(data, estimates, seeds=24) -> dict[str, tuple[float, float]]:
     """Of each of ``estimates``, settings by name, in simulations: the mean difference from the truth, and its standard error."""
     found: dict[str, list[float]] = {name: [] for name in estimates}
     for seed in range(seeds):
-        made = er.clicks.simulate_clicks(data, sessions=60, shown=12, seed=seed)
+        made = er.clicks.simulate_clicks(data, sessions=60, page_size=12, seed=seed)
         truth = er.RankingData.from_arrays(None, made.relevance, group=data.sizes)
         for name, own in estimates.items():
             model = {"baseline": own["model"](made.relevance)} if "model" in own else {}

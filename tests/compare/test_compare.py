@@ -496,7 +496,7 @@ def test_a_comparison_that_is_broken_off_goes_on_to_the_same_numbers(text, untun
         _, told = broken.communicate(timeout=HANGS)
     if how == signal.SIGINT:
         assert broken.returncode == 1
-        assert "the same command with --resume goes on" in told
+        assert "the same command with --resume continues" in told
         assert "Traceback" not in told
         partly = read_comparison(out)
         assert not partly.complete

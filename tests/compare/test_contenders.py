@@ -27,8 +27,9 @@ from xgboost import XGBRanker
 
 import exactrank as er
 from exactrank._support.settings import Range
+from exactrank.compare import CONTENDERS
 from exactrank.compare.contender import MOST_POINTS, Contender, ContenderTask, TrainingCurve
-from exactrank.compare.contenders import CONTENDERS, as_contender, contenders_of, find_contender, program as programs
+from exactrank.compare.contenders import as_contender, contenders_of, find_contender, program as programs
 from exactrank.compare.contenders.peer import Peer, PeerJudge
 from exactrank.compare.contenders.program import Program, Tail
 from exactrank.compare.contenders.ranker import RankerContender

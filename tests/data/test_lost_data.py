@@ -158,7 +158,7 @@ def test_standard_output_gets_the_whole_output_and_nothing_else(folder, out, cap
 
 def test_what_standard_output_cannot_be_is_said(folder):
     for arguments, said in (
-        (("train", "ridge", "web.txt", "--out", "-", "--resume"), "--resume goes on from a file"),
+        (("train", "ridge", "web.txt", "--out", "-", "--resume"), "--resume continues from a file"),
         (("reproduce", "jumping-points", "--out", "-"), "give a folder"),
         (("compare", "web.txt", "--methods", "ridge", "--out", "-"), "give a folder"),
         (("inspect", "importance", "ridge.json", "web.txt", "--plot", "-"), "names no kind of picture"),
@@ -317,7 +317,7 @@ def test_training_that_is_ended_leaves_the_finished_model(folder):
         assert "another process is training ridge.json" in done.stderr
     process.send_signal(signal.SIGTERM)
     printed, said = process.communicate(timeout=HANGS)
-    kept = "ridge.json.checkpoint holds the best model so far, and ridge.json is as it was; the same command with --resume goes on"
+    kept = "ridge.json.checkpoint holds the best model so far, and ridge.json is as it was; the same command with --resume continues"
     assert (process.returncode, said) == (1, f"exactrank: interrupted; {kept}\n")
     assert "ridge.json.checkpoint" in printed
     assert (folder / "ridge.json").read_bytes() == finished
@@ -333,7 +333,7 @@ def test_training_that_is_ended_leaves_the_finished_model(folder):
     (folder / "ridge.json").rename(folder / "old.json")
     done = invoke(*command)
     assert done.exit_code == 2
-    assert "--resume goes on with it, --force begins again" in done.stderr
+    assert "--resume continues it, --force begins again" in done.stderr
     assert (folder / "ridge.json.checkpoint").read_bytes() == checkpoint
     assert "max_iter=1000000000, not 1" in invoke(*command, "--max-iter", 1, "--resume").stderr
     assert invoke(*command, "--max-iter", 1, "--force").exit_code == 0
@@ -408,7 +408,7 @@ def test_a_checkpoint_is_not_replaced_by_a_worse_one(folder, monkeypatch):
     monkeypatch.setattr(CoordinateAscent, "_fit", soon)
     done = invoke("train", "coordinate-ascent", "web.txt", "--out", "m.json", "--restarts", 3, "--tries", 8, "--resume")
     assert done.exit_code == 1
-    assert "m.json.checkpoint holds the best model so far; the same command with --resume goes on" in done.stderr
+    assert "m.json.checkpoint holds the best model so far; the same command with --resume continues" in done.stderr
     assert json.loads((folder / "m.json.checkpoint").read_text()) == record
     assert not (folder / "m.json").exists()
 
@@ -477,7 +477,7 @@ def test_a_second_comparison_is_refused_and_a_signal_leaves_nothing_behind(folde
         first.send_signal(signal.SIGTERM)
         _, told = first.communicate(timeout=HANGS)
     assert first.returncode == 1
-    assert told == f"exactrank: interrupted; {out} holds what is finished, and the same command with --resume goes on\n"
+    assert told == f"exactrank: interrupted; {out} holds the finished fits; the same command with --resume continues\n"
     assert names(out) == sorted(
         {"comparison.json", "fits", "models", "report.html", "results.csv", "tables.md", "tables.tex"} & set(names(out))
     )

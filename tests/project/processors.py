@@ -68,11 +68,11 @@ def bradley_terry() -> object:
 def clicks() -> object:
     """A simulated log, the propensities that every method estimates from it, grades, and an estimate of a ranker."""
     data = replace(DATA, document_ids=True).data(20)
-    log = er.clicks.simulate_clicks(data, sessions=40, shown=6, seed=1).clicks
+    log = er.clicks.simulate_clicks(data, sessions=40, page_size=6, seed=1).clicks
     estimates = {how: log.propensities(how, bootstrap=5) for how in ("harvest", "em", "dbn")}
     curve = estimates["em"]
     worth = er.evaluate(data, data.X[:, 0], "DCG(gain='linear')@5", clicks=log, propensity=curve)
-    single = er.clicks.simulate_clicks(data, "cascade", sessions=40, shown=6, seed=1).clicks.propensities("cascade", bootstrap=5)
+    single = er.clicks.simulate_clicks(data, "cascade", sessions=40, page_size=6, seed=1).clicks.propensities("cascade", bootstrap=5)
     return [*estimates.values(), single], log.to_data(data, curve).y, worth.means, worth.intervals
 
 

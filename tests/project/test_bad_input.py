@@ -241,7 +241,7 @@ def test_goals_on_the_same_measure_that_can_be_reached():
         (lambda: er.fuse(DATA, bootstrap=10**9), "bootstrap must be at most 100,000, got 1000000000"),
         (lambda: LOG.propensities(bootstrap=10**9), "bootstrap must be at most 100,000"),
         (lambda: er.clicks.simulate_clicks(DATA, sessions=10**9), "sessions must be at most 8,333,333"),
-        (lambda: er.clicks.simulate_clicks(DATA, shown=10**9), "shown must be at most 1,048,576"),
+        (lambda: er.clicks.simulate_clicks(DATA, page_size=10**9), "page_size must be at most 1,048,576"),
         (lambda: er.clicks.simulate_clicks(DATA, rankers=10**9), "rankers must be at most 10,000"),
         (lambda: er.clicks.interleave(DATA, SCORES, SCORES, pages=10**9), "pages must be at most 833,333"),
         (lambda: er.inspect.importance(DATA, MODEL, repeats=10**9), "repeats must be at most 100,000"),

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 import exactrank as er
 from exactrank._support.settings import SOME, VALID, Range, Setting, setting
-from exactrank.cli.ranker_options import declared
+from exactrank.cli.ranker_options import parameters
 from exactrank.errors import SettingError
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
@@ -159,7 +159,7 @@ def test_the_declaration_is_all_there_is(name):
     assert dict(ranker.space) == {of: one.search for of, one in ranker.settings.items() if one.search is not None}
     assert clone(ranker(seed=3)).seed == 3
     assert all(one.help.endswith(".") for one in ranker.settings.values())
-    written = {option.name for option in declared(ranker).options}
+    written = {parameter.name for parameter in parameters(ranker)}
     shared = {"measure", "seed", "threads", "missing", "bags", "bagging"} & set(ranker.settings)
     assert len(shared) >= 5
     assert shared <= written <= set(ranker.settings)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from exactrank.cli.common import Force, load_model, optional_file, say, write
+from exactrank.cli.common import Force, load_model, optional_file, print_line, print_text
 
 
 def card(
@@ -13,7 +13,7 @@ def card(
     out: Annotated[Path | None, typer.Option(help="Where the card goes; - is standard output. [default: stdout]")] = None,
     force: Force = False,
 ) -> None:
-    """Write what people should know before they use a model, in Markdown: data, measure, settings, estimate, features and limits."""
+    """Write a model's card in Markdown, to be read before the model is used: data, measure, settings, estimate, features and limits."""
     from exactrank._support.files import is_stream
     from exactrank._support.text import encode
 
@@ -22,6 +22,6 @@ def card(
         if file is not None:
             file.write(encode(text))
     if out is None:
-        write(text.rstrip("\n"))
+        print_text(text.rstrip("\n"))
     elif not is_stream(out):
-        say(f"{out}: card of {model}")
+        print_line(f"{out}: card of {model}")

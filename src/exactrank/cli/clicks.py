@@ -1,10 +1,10 @@
-"""``exactrank clicks``: data for training from a click log, with the propensities that its grades are made of."""
+"""``exactrank clicks``: data for training from a click log, with the propensities that its grades are computed from."""
 
 from contextlib import nullcontext
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,23 +15,23 @@ from exactrank.cli.common import (
     Seed,
     StrictReading,
     Threads,
-    number,
-    on_disk,
+    json_number,
     print_json,
+    print_line,
     read,
-    report_written,
-    say,
+    regular_file,
+    report_file,
 )
 
 if TYPE_CHECKING:
-    from exactrank.clicks.log import Clicks, ClickSummary
+    from exactrank.clicks.log import ClickColumns, Clicks, ClickSummary
     from exactrank.clicks.propensities import Propensities
 
-SHOWN = 20  # ranks
+SHOWN = 20  #: ranks in a table
 
 
 class Unknown(StrEnum):
-    """What becomes of documents of the log that have no features."""
+    """Treatment of documents of the log that have no features."""
 
     ERROR = "error"
     DROP = "drop"
@@ -40,8 +40,8 @@ class Unknown(StrEnum):
 PropensityOption = Annotated[
     str, typer.Option(help="harvest, em, cascade, dbn, 1/k, 1/k^0.7, or a file: CSV with rank and propensity, or JSON of a command.")
 ]
-ClipOption = Annotated[float, typer.Option(help="Propensities below this count as this.")]
-UnknownOption = Annotated[Unknown, typer.Option(help="Documents of the log that the data lacks: an error, or left out.")]
+ClipOption = Annotated[float, typer.Option(help="Raise smaller propensities to this value.")]
+UnknownOption = Annotated[Unknown, typer.Option(help="Treat documents of the log that the data lacks as an error, or leave them out.")]
 
 
 def clicks(
@@ -60,47 +60,47 @@ def clicks(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Make data for training from clicks: grades are clicks / propensity, query weights are impressions."""
+    """Make training data from clicks: a grade is clicks / propensity, a query's weight its impressions."""
     from exactrank._support.pictures import picture_file
     from exactrank.data import files as formats
     from exactrank.data.formats.stream import stream_of
 
-    pictured = nullcontext() if plot is None else picture_file(plot, force=force)
-    with formats.stream_writer(out, force=force) as write_to, pictured as draw:
-        shown = read_log(log, replace(columns, query=reading.columns.query, doc=reading.columns.doc), threads)
-        curve = asked_propensities(shown, propensity, bootstrap, seed)
+    picture = nullcontext() if plot is None else picture_file(plot, force=force)
+    with formats.stream_writer(out, force=force) as write_stream, picture as draw:
+        clicks = read_log(log, replace(columns, query=reading.columns.query, doc=reading.columns.doc), threads)
+        curve = find_propensities(clicks, propensity, bootstrap, seed)
         table = read(features, replace(reading, columns=replace(reading.columns, graded=False)))
-        data = shown.to_data(table, curve, clip=clip, unknown=unknown.value)
-        write_to(stream_of(data), lambda rows: None)
+        data = clicks.to_data(table, curve, clip=clip, unknown=unknown.value)
+        write_stream(stream_of(data), lambda rows: None)
         if draw is not None:
             draw(curve.figure())
-    clipped = float(shown.weights[curve.at(shown.rank) < clip].sum() / shown.weights.sum())
+    clipped = float(clicks.weights[curve.at(clicks.rank) < clip].sum() / clicks.weights.sum())
     unseen = table.n_documents - data.n_documents
     if as_json:
         print_json({"path": str(out), "documents": data.n_documents, "never_shown": unseen, "clipped": clipped} | curve.to_json())
         return
     print_propensities(curve)
-    say(f"impressions with a clipped propensity: {clipped:.1%}; documents never shown, which are left out: {unseen:,}")
-    report_written(out, data.n_documents, as_json)
+    print_line(f"impressions with a clipped propensity: {clipped:.1%}; documents never shown, which are left out: {unseen:,}")
+    report_file(out, data.n_documents, as_json)
 
 
-def read_log(path: Path, columns: Any, threads: int | None) -> "Clicks":
-    """A click log by its path, which may be standard input."""
+def read_log(path: Path, columns: "ClickColumns", threads: int | None) -> "Clicks":
+    """Read a click log, which may come from standard input."""
     from exactrank.clicks.files import read_clicks
 
-    with on_disk(path) as file:
+    with regular_file(path) as file:
         return read_clicks(file, columns=columns, threads=threads)
 
 
-def asked_propensities(log: "Clicks", asked: str, bootstrap: int = 0, seed: int = 0) -> "Propensities":
-    """By a method, or from a file."""
+def find_propensities(log: "Clicks", propensity: str, bootstrap: int = 0, seed: int = 0) -> "Propensities":
+    """Estimate propensities by a method, or read them if ``propensity`` names a file."""
     from exactrank.clicks.propensities import read_propensities
 
-    return log.propensities(read_propensities(asked) if Path(asked).is_file() else asked, bootstrap=bootstrap, seed=seed)
+    return log.propensities(read_propensities(propensity) if Path(propensity).is_file() else propensity, bootstrap=bootstrap, seed=seed)
 
 
 def print_propensities(curve: "Propensities") -> None:
-    """The curve as a table."""
+    """Print the curve as a table."""
     from exactrank.cli.terminal import PlainTable, show
 
     table = PlainTable("rank", "propensity", *([] if curve.low is None else ["95% interval"]), title=f"propensities ({curve.method})")
@@ -110,11 +110,11 @@ def print_propensities(curve: "Propensities") -> None:
     show(table)
 
 
-def describe_log(path: Path, columns: Any, threads: int | None, as_json: bool) -> None:
-    """What ``exactrank info`` says of a click log."""
+def describe_log(path: Path, columns: "ClickColumns", threads: int | None, as_json: bool) -> None:
+    """Print the summary of a click log for ``exactrank info``."""
     summary = read_log(path, columns, threads).describe()
     if as_json:
-        ranks = [vars(each) | {"rate": number(each.rate)} for each in summary.by_rank]
+        ranks = [vars(rank) | {"rate": json_number(rank.rate)} for rank in summary.by_rank]
         times = {end: None if getattr(summary, end) is None else str(getattr(summary, end)) for end in ("first", "last")}
         print_json(vars(summary) | {"by_rank": ranks} | times)
         return
@@ -126,9 +126,9 @@ def _print_summary(name: str, summary: "ClickSummary") -> None:
 
     table = PlainTable("", "", title=f"{name}: a click log", show_header=False)
     table.columns[1].justify = "right"
-    rates = [f"{each.rank}: {each.rate:.2%} of {each.impressions:,g}" for each in summary.by_rank]
+    rates = [f"{rank.rank}: {rank.rate:.2%} of {rank.impressions:,g}" for rank in summary.by_rank]
     several = f"{summary.at_several_ranks:,} of {summary.pairs:,} ({summary.at_several_ranks / summary.pairs:.1%})"
-    shown: dict[str, Cell] = {
+    rows: dict[str, Cell] = {
         "queries": f"{summary.queries:,}",
         "documents": f"{summary.documents:,}",
         "sessions": "none" if summary.sessions is None else f"{summary.sessions:,}",
@@ -138,6 +138,6 @@ def _print_summary(name: str, summary: "ClickSummary") -> None:
         "documents seen at several ranks": several,
         **({} if summary.first is None else {"time": f"{summary.first} to {summary.last}"}),
     }
-    for label, value in shown.items():
+    for label, value in rows.items():
         table.row(label, value)
     show(table)

@@ -1,4 +1,4 @@
-"""What all commands share: options, data and models that are read, what is printed, JSON."""
+"""Options, reading and printing that the commands share."""
 
 import json
 import sys
@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
 
 import typer
+from typer.models import OptionInfo
 
 from exactrank._support.text import clip, printable
-from exactrank.cli.completion import complete_measure
+from exactrank.cli.names import complete_measure
 from exactrank.errors import ExactRankError, IncompatibleError, SettingError
 
 if TYPE_CHECKING:
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
     from exactrank.models.model import Model
 
 
-def measure_option(about: str) -> Any:
-    """The option that takes a measure, or several, under the same name in every command."""
-    return typer.Option("--measure", "-m", metavar="MEASURE", autocompletion=complete_measure, help=about)
+def measure_option(about: str) -> OptionInfo:
+    """Return the option that takes one measure or several, which has the same name in every command."""
+    option: OptionInfo = typer.Option("--measure", "-m", metavar="MEASURE", autocompletion=complete_measure, help=about)
+    return option
 
 
 Source = Annotated[Path, typer.Argument(help="LETOR text (also .gz), .xr cache, .parquet, .csv or TREC qrels.")]
@@ -36,39 +38,50 @@ Force = Annotated[bool, typer.Option("--force", help="Replace the output if it e
 Module = Annotated[
     str | None,
     typer.Option(
-        metavar="MODULE:NAME", help="What made the model's own PyTorch module, to be imported (also from this folder): my_nets:Gated."
+        metavar="MODULE:NAME",
+        help="The PyTorch module of the model, or a function that makes it, to be imported (also from this folder): my_nets:Gated.",
     ),
 ]
+Systems = Annotated[list[str] | None, typer.Option(help="Feature or column with a system's scores; repeatable.")]
+
+
+class Missing(StrEnum):
+    """Treatment of missing values by commands that show or convert data."""
+
+    ERROR = "error"
+    KEEP = "keep"
 
 
 @dataclass(frozen=True)
 class Options:
     """Options that are declared once, and that a command takes as one `ReadOptions`; its threads are those of the command."""
 
-    each: Mapping[str, tuple[Any, Any]]  #: annotation and default, by name
-    keep_missing: bool = True  #: are missing values kept, where no option says?
+    declarations: Mapping[str, tuple[object, object]]  #: annotation and default, by name
+    keep_missing: bool = True  #: are missing values kept in commands without an option for it?
 
-    def taken(self, arguments: dict[str, Any]) -> "ReadOptions":
-        """How to read, by the options among ``arguments``, which are taken out."""
+    def take_from(self, arguments: dict[str, object]) -> object:
+        """Remove the values of these options from ``arguments``, and return them as one object."""
         from exactrank.data.formats.base import Columns, ReadOptions
 
-        given = {name: arguments.pop(name) for name in self.each}
-        named = given["feature_columns"]
-        features = None if named is None else tuple(name.strip() for name in named.split(","))
-        keep = tuple(name.strip() for name in (given["keep_columns"] or "").split(",") if name.strip())
-        columns = Columns(given["query_column"], given["doc_column"], given["relevance_column"], features=features, keep=keep)
-        keep_missing = given["missing"] is Missing.KEEP if "missing" in given else self.keep_missing
-        return ReadOptions(keep_missing, given.get("features"), columns=columns, threads=arguments.get("threads"))
+        values: dict[str, Any] = {name: arguments.pop(name) for name in self.declarations}
+        names: str | None = values["feature_columns"]
+        features = None if names is None else tuple(name.strip() for name in names.split(","))
+        extra = tuple(name.strip() for name in (values["keep_columns"] or "").split(",") if name.strip())
+        columns = Columns(values["query_column"], values["doc_column"], values["relevance_column"], features=features, keep=extra)
+        keep_missing = values["missing"] is Missing.KEEP if "missing" in values else self.keep_missing
+        threads: Any = arguments.get("threads")
+        return ReadOptions(keep_missing, values.get("features"), columns=columns, threads=threads)
 
 
 class LogOptions(Options):
     """The columns of a click log that other tables lack; query and document are named by the options of any table."""
 
-    def taken(self, arguments: dict[str, Any]) -> Any:
-        """The columns."""
+    def take_from(self, arguments: dict[str, object]) -> object:
+        """Remove the values of these options from ``arguments``, and return them as `ClickColumns`."""
         from exactrank.clicks.log import ClickColumns
 
-        return ClickColumns(**{name.removesuffix("_column"): arguments.pop(name) for name in self.each})
+        values: dict[str, Any] = {name.removesuffix("_column"): arguments.pop(name) for name in self.declarations}
+        return ClickColumns(**values)
 
 
 _COLUMNS = {
@@ -80,36 +93,28 @@ _COLUMNS = {
         None,
     ),
     "keep_columns": (
-        Annotated[str | None, typer.Option(help="Tables: columns that are no features, separated by commas, for measures as revenue@10.")],
+        Annotated[
+            str | None,
+            typer.Option(help="Tables: columns that are not features, separated by commas, for measures such as revenue@10."),
+        ],
         None,
     ),
 }
-_FEATURES = Annotated[int | None, typer.Option(min=1, help="Text: how many features there are, where the file may lack the last ones.")]
-
-
-class Missing(StrEnum):
-    """What becomes of missing values where data is read as it is."""
-
-    ERROR = "error"
-    KEEP = "keep"
-
-
-_MISSING = Annotated[Missing, typer.Option(help="What nan, inf and NULL in a text file are: an error, or missing values to keep.")]
+_FEATURES = Annotated[int | None, typer.Option(min=1, help="Text: the number of features, if the file may lack the last ones.")]
+_MISSING = Annotated[Missing, typer.Option(help="How to treat nan, inf and NULL in a text file: as an error, or as missing values.")]
 #: How to read data for a model, which takes missing values and must have the features it was trained on.
 Reading = Annotated["ReadOptions", Options({"features": (_FEATURES, None)} | _COLUMNS)]
-#: How to read data as it is: missing values are refused unless they are asked for.
+#: How to read data to show or convert it: missing values are refused unless the user asks for them.
 StrictReading = Annotated["ReadOptions", Options({"missing": (_MISSING, Missing.ERROR)} | _COLUMNS)]
-
-#: The same, also for a model.
+#: How to read data either for a model or for scores.
 AnyReading = Annotated["ReadOptions", Options({"missing": (_MISSING, Missing.ERROR), "features": (_FEATURES, None)} | _COLUMNS)]
-
 #: How to read a click log.
 LogReading = Annotated[
     "ClickColumns",
     LogOptions(
         {
-            f"{part}_column": (Annotated[str, typer.Option(help=f"Click logs: the column of {what}.")], default)
-            for part, what, default in (
+            f"{part}_column": (Annotated[str, typer.Option(help=f"Click logs: the column of {content}.")], default)
+            for part, content, default in (
                 ("rank", "ranks, from 1", "rank"),
                 ("clicked", "clicks, 0 or 1", "clicked"),
                 ("session", "sessions, if there is one", "session_id"),
@@ -122,22 +127,22 @@ LogReading = Annotated[
 
 
 def read(path: Path, options: "ReadOptions", pairs: Path | None = None) -> "RankingData":
-    """The data at ``path``, with the ``pairs`` of another file where there are any."""
+    """Read the data at ``path``, and join the ``pairs`` of another file to it, if there is one."""
     from exactrank.data import files as formats
 
-    with on_disk(path) as file:
+    with regular_file(path) as file:
         data = formats.read_with(file, options)
     if pairs is None:
         return data
     from exactrank.data.pairs import read_pairs
 
-    with on_disk(pairs) as file:
+    with regular_file(pairs) as file:
         return read_pairs(file, data)
 
 
 @contextmanager
-def on_disk(path: Path) -> Iterator[Path]:
-    """``path`` itself, or a copy of what comes through it where that is a pipe, such as standard input: for what is read more than once."""
+def regular_file(path: Path) -> Iterator[Path]:
+    """Yield ``path``, or, for a pipe such as standard input, a copy of its content: readers may read more than once."""
     from exactrank._support.files import open_bytes, scratch_folder
 
     if not path.is_fifo():
@@ -155,81 +160,86 @@ def on_disk(path: Path) -> Iterator[Path]:
 
 
 def load_model(path: Path, n_features: int | None = None, module: str | None = None) -> "Model":
-    """The model at ``path`` for data with ``n_features``; one whose training was broken off is told on stderr."""
+    """Load the model at ``path`` for data with ``n_features``; a note on stderr says if its training was interrupted."""
     from exactrank.loading import load
     from exactrank.models.model import Model
 
-    model = load(path, n_features, None if module is None else _imported(module), kind=Model)
+    model = load(path, n_features, None if module is None else _import_object(module), kind=Model)
     if model.training.get("interrupted"):
-        tell(f"{path} is unfinished: its training was interrupted; exactrank train with --resume goes on with it")
+        print_note(f"{path} is unfinished: its training was interrupted; exactrank train with --resume continues it")
     return model
 
 
-def _imported(written: str) -> Any:
-    """What ``MODULE:NAME`` names, found as ``python -m`` finds it: the current folder comes first."""
+def _import_object(path: str) -> object:
+    """Import ``MODULE:NAME`` as ``python -m`` finds modules: the current folder comes first."""
     from importlib import import_module
 
     from exactrank.data.frame import library
 
-    place, _, name = written.partition(":")
-    if not all(part.isidentifier() for part in f"{place}.{name}".split(".")):
-        raise SettingError(f"--module {written!r} does not name what made the module; write MODULE:NAME, e.g. my_nets:Gated")
+    module, _, name = path.partition(":")
+    if not all(part.isidentifier() for part in f"{module}.{name}".split(".")):
+        raise SettingError(f"--module {path!r} does not name a module and an object in it; write MODULE:NAME, e.g. my_nets:Gated")
     library("torch", "models of modules", "torch")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        return attrgetter(name)(import_module(place))
-    except Exception as error:  # the user's code raises whatever it raises
+        return attrgetter(name)(import_module(module))
+    except Exception as error:  # the user's code may raise anything
         raise IncompatibleError(
-            f"--module {written}: {place} cannot be imported, or has no {name} ({type(error).__name__}: {error}); give a module that"
+            f"--module {path}: {module} cannot be imported, or has no {name} ({type(error).__name__}: {error}); give a module that"
             " Python finds from this folder"
         ) from error
 
 
 def optional_file(path: Path | None, force: bool) -> AbstractContextManager[BinaryIO | None]:
-    """The output at ``path``, opened before the work; None where none is asked for."""
+    """Open the output at ``path`` before the work; None if no path is given."""
     from exactrank._support.files import whole_file
 
     return nullcontext() if path is None else whole_file(path, force=force)
 
 
-def report_written(target: Path, rows: int, as_json: bool) -> None:
-    """Say what was written where."""
+def report_file(path: Path, documents: int, as_json: bool) -> None:
+    """Print the path, the number of documents and the size of a file that was written."""
     from exactrank._support.files import is_stream
 
-    size = None if is_stream(target) else target.stat().st_size
+    size = None if is_stream(path) else path.stat().st_size
     if as_json:
-        print_json({"path": str(target), "documents": rows, "bytes": size})
+        print_json({"path": str(path), "documents": documents, "bytes": size})
     else:
-        say(f"{target}: {rows:,} documents" + ("" if size is None else f", {size:,} bytes"))
+        print_line(f"{path}: {documents:,} documents" + ("" if size is None else f", {size:,} bytes"))
 
 
 def stdout() -> TextIO:
-    """Standard output, once it is not closed."""
+    """Return standard output; raise if it is closed."""
     if sys.stdout is None:
         raise OSError("standard output is closed, so the results cannot be printed; send them to a file or to /dev/null")
     return sys.stdout
 
 
-def write(text: str) -> None:
-    """Text that is fit to be shown, on stdout."""
+def print_text(text: str) -> None:
+    """Print printable text on stdout."""
     typer.echo(text, file=stdout())
 
 
-def say(line: str) -> None:
-    """A line on stdout."""
-    write(printable(line))
+def print_line(line: str) -> None:
+    """Print a line on stdout, with escapes for characters that cannot be shown."""
+    print_text(printable(line))
 
 
-def tell(line: str) -> None:
-    """A line on stderr: what a user should know besides the results."""
+def print_note(line: str) -> None:
+    """Print a line on stderr: an error, or something a user should know besides the results."""
     typer.echo(f"exactrank: {printable(clip(line))}", file=sys.stderr, err=True)
 
 
-def print_json(value: Any) -> None:
-    """One JSON value on stdout."""
-    write(json.dumps(value, indent=2, allow_nan=False))
+def print_json(value: object) -> None:
+    """Print one JSON value on stdout."""
+    print_text(json.dumps(value, indent=2, allow_nan=False))
 
 
-def number(value: float | None) -> float | None:
-    """A number as JSON has it: NaN is null."""
+def json_number(value: float | None) -> float | None:
+    """Return ``value`` as JSON can hold it: NaN becomes null."""
     return None if value is None or value != value else float(value)
+
+
+def json_mean(mean: float, interval: tuple[float, float]) -> dict[str, object]:
+    """Return a mean and its interval as JSON can hold them."""
+    return {"mean": json_number(mean), "interval": [json_number(end) for end in interval]}

@@ -5,19 +5,18 @@
 
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.cluster import Dask, backend_at
-from exactrank.cli.common import Force, Json, Reading, Seed, measure_option, print_json, read, say, tell, write
-from exactrank.cli.completion import complete_methods
+from exactrank.cli.cluster import Dask, cluster_at
+from exactrank.cli.common import Force, Json, Reading, Seed, measure_option, print_json, print_line, print_note, print_text, read
+from exactrank.cli.names import complete_methods
 
 if TYPE_CHECKING:
-    from exactrank.backends.dask import DaskBackend
     from exactrank.compare.compare import Data
     from exactrank.compare.comparison import Comparison
     from exactrank.compare.contender import Contender
@@ -25,18 +24,18 @@ if TYPE_CHECKING:
     from exactrank.data.formats.base import ReadOptions
 
 Trials = Annotated[int, typer.Option(min=1, help="Settings that each method may try on validation data, its defaults among them.")]
-Seconds = Annotated[float | None, typer.Option(help="Seconds of trials for each method and fold, in place of --trials.")]
+Seconds = Annotated[float | None, typer.Option(help="Seconds of trials per method and fold, in place of --trials.")]
 Limit = Annotated[
     float | None,
-    typer.Option(help="Seconds that any single fit may take, then it is killed. [default: programs --seconds or 3600, others none]"),
+    typer.Option(help="Kill a fit after this number of seconds. [default: programs --seconds or 3600, others none]"),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="End with 1 if any fit failed; without it only if no method finished.")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Fits at a time, each in a process. [default: one a core]")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Fits at a time, each in a process. [default: one per core]")]
 AllThreads = Annotated[int | None, typer.Option(min=1, help="Threads of all fits together. [default: all cores]")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in the folder, to the same numbers.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue with the fits in the folder; the numbers stay the same.")]
 MLflow = Annotated[str | None, typer.Option("--mlflow", help="Log to this MLflow tracking URI, e.g. sqlite:///mlflow.db.")]
 
-SHORT = 300  #: characters of a reason on stderr; the tables have more
+SHORT = 300  #: characters of an error on stderr; the tables show more
 QUERIES, TRIALS = 300, 3  #: of the demo
 METHODS = ("blend=blend(members='all', bags=5)", "ridge", "directrank", "lambdarank", "lambdamart", "lightgbm")
 MEASURES = ("nDCG@10", "nDCG@1", "AP(rel=3)")
@@ -46,7 +45,7 @@ def compare(
     data: Annotated[
         list[Path],
         typer.Argument(
-            help="Data sets: a file whose queries are dealt into folds, or a folder with Fold1, Fold2, ... (or train, vali, test)."
+            help="Data sets: a file whose queries are divided into folds, or a folder with Fold1, Fold2, ... (or train, vali, test)."
             " With --parts the files of one data set."
         ),
     ],
@@ -59,7 +58,9 @@ def compare(
             help="e.g. ridge,'small=lambdamart(leaves=7)',lightgbm; also package.module:Class. exactrank methods lists them.",
         ),
     ] = "",
-    out: Annotated[Path | None, typer.Option(help="Folder for the report, tables, models and every fit; runs alone need none.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the report, tables, models and every fit; not needed for runs alone.")
+    ] = None,
     run: Annotated[
         list[str] | None, typer.Option(help="TREC run of DATA, or NAME=FILE; repeatable. Without methods runs are compared as they are.")
     ] = None,
@@ -71,22 +72,22 @@ def compare(
         bool,
         typer.Option(
             "--parts",
-            help="DATA are the parts of one data set, as LETOR's S1 to S5: in turn all but two train, the next validates, the last tests.",
+            help="DATA are the parts of one data set, as LETOR's S1 to S5: in each turn two parts validate and test, the others train.",
         ),
     ] = False,
-    folds: Annotated[int, typer.Option(min=3, help="Parts into which the queries of a file are dealt.")] = 5,
+    folds: Annotated[int, typer.Option(min=3, help="Parts into which the queries of a file are divided.")] = 5,
     trials: Trials = 1,
     seconds: Seconds = None,
     limit: Limit = None,
     valid: Annotated[Path | None, typer.Option(help="Validation data; DATA is then the training data.")] = None,
     test: Annotated[Path | None, typer.Option(help="Test data; DATA is then the training data.")] = None,
     scores: Annotated[
-        list[str] | None, typer.Option(help="NAME=FILE: scores to compare with, one a line of DATA; {dataset} and {fold} may be in FILE.")
+        list[str] | None, typer.Option(help="NAME=FILE: scores to compare with, one per line of DATA; {dataset} and {fold} may be in FILE.")
     ] = None,
     program: Annotated[
         list[str] | None, typer.Option(help="NAME=COMMAND: a program that takes {train} {valid} {test} and writes {scores}.")
     ] = None,
-    baseline: Annotated[str | None, typer.Option(help="The method that others are held against. [default: the first]")] = None,
+    baseline: Annotated[str | None, typer.Option(help="The method that others are compared with. [default: the first]")] = None,
     resume: Resume = False,
     force: Force = False,
     workers: Workers = None,
@@ -98,48 +99,48 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare methods, tuned on validation queries and tested on the same ones, or runs; with statistics and a report."""
-    from exactrank.compare.compare import compare as compared
+    from exactrank.compare.compare import compare as compare_methods
     from exactrank.compare.contenders.program import Program
     from exactrank.compare.folder import workplace
     from exactrank.compare.race import checked_budget, checked_seconds
     from exactrank.errors import DataError
     from exactrank.measures.parse import parse_measure
 
-    named = [_named(text, "--scores") for text in scores or []] + _named_runs(run or [])
-    programs = [Program(*_named(text, "--program")) for text in program or []]
-    listed = measure or ["nDCG@10"]
-    for name in listed:
+    rankings = [_name_and_value(text, "--scores") for text in scores or []] + _names_of_runs(run or [])
+    programs = [Program(*_name_and_value(text, "--program")) for text in program or []]
+    measures = measure or ["nDCG@10"]
+    for name in measures:
         parse_measure(name)
     if mlflow is not None:
         _check_tracking(mlflow, out)
-    if named and not methods.strip() and not programs:
+    if rankings and not methods.strip() and not programs:
         idle = {"--valid": valid, "--test": test, "--seconds": seconds, "--limit": limit, "--workers": workers,
                 "--dask": dask, "--resume": resume or None, "--parts": parts or None,
                 "--trials": None if trials == 1 else trials, "--folds": None if folds == 5 else folds}  # fmt: skip
-        found = _compared_runs(data, named, listed, idle, out, reading, force=force, baseline=baseline, seed=seed, threads=threads)
+        comparison = _compare_runs(data, rankings, measures, idle, out, reading, force, baseline, seed, threads)
     else:
-        contenders = _contenders(methods, named, programs)
+        contenders = _contenders(methods, rankings, programs)
         if out is None:
             raise DataError("methods are fitted, and their models go to a folder; give --out FOLDER")
         checked_budget(trials, seconds)
         checked_seconds("limit", limit)
         with (
-            backend_at(dask, None) as backend,
+            cluster_at(dask) as backend,
             _interruptible(out),
             workplace(out if dask is None else out.resolve(), resume, force) as place,
         ):
             sets, sources = _datasets(data, valid, test, parts, reading)
-            found = compared(
-                sets, contenders, listed, folds=folds, trials=trials, seconds=seconds, limit=limit, baseline=baseline, out=place,
-                seed=seed, workers=workers, threads=threads, backend=cast("DaskBackend | None", backend), sources=sources,
+            comparison = compare_methods(
+                sets, contenders, measures, folds=folds, trials=trials, seconds=seconds, limit=limit, baseline=baseline, out=place,
+                seed=seed, workers=workers, threads=threads, backend=backend, sources=sources,
                 command=_command(), progress=not as_json,
             )  # fmt: skip
-    _show(found, out, as_json)
+    _show(comparison, out, as_json)
     if mlflow is not None and out is not None:
         from exactrank.compare.tracking import log_comparison
 
-        log_comparison(found, out, mlflow)
-    _finish(found, strict)
+        log_comparison(comparison, out, mlflow)
+    _finish(comparison, strict)
 
 
 def _check_tracking(uri: str, out: Path | None) -> None:
@@ -152,41 +153,42 @@ def _check_tracking(uri: str, out: Path | None) -> None:
 
 
 def _contenders(methods: str, scores: list[tuple[str, str]], programs: list["Program"]) -> list["Contender"]:
-    """All that is compared, in the order of the table."""
+    """Return the contenders, in the order of the table."""
     from exactrank.compare.contenders import find_contender
     from exactrank.compare.contenders.scores import ScoresFile
     from exactrank.errors import DataError
     from exactrank.rankers.notation import split_methods
 
-    listed = split_methods(methods) if methods.strip() else []
-    if not listed and not programs:
+    names = split_methods(methods) if methods.strip() else []
+    if not names and not programs:
         raise DataError("there is nothing to compare; name --methods to fit, or give --run FILE for each run of DATA")
-    return [*map(find_contender, listed), *(ScoresFile(*each) for each in scores), *programs]
+    return [*map(find_contender, names), *(ScoresFile(*pair) for pair in scores), *programs]
 
 
 def _command() -> str:
     return shlex.join(["exactrank", *sys.argv[1:]])
 
 
-def _compared_runs(
+def _compare_runs(
     data: list[Path],
     runs: list[tuple[str, str]],
     measures: list[str],
-    idle: dict[str, Any],
+    idle: Mapping[str, object],
     report: Path | None,
     reading: "ReadOptions",
-    *,
     force: bool,
-    **settings: Any,
+    baseline: str | None,
+    seed: int,
+    threads: int | None,
 ) -> "Comparison":
-    """Runs as they are; options that fits would have are refused, for they have no effect."""
+    """Compare runs without fitting anything; ``idle`` options, which have an effect on fits only, are refused."""
     from exactrank.compare.folder import workplace
     from exactrank.compare.runs import compare_runs
     from exactrank.errors import DataError, SettingError
 
-    given = [option for option, value in idle.items() if value is not None]
-    if given:
-        raise SettingError(f"{', '.join(given)}: nothing is fitted where runs are compared as they are; leave it out, or name --methods")
+    refused = [option for option, value in idle.items() if value is not None]
+    if refused:
+        raise SettingError(f"{', '.join(refused)}: nothing is fitted where runs are compared as they are; leave it out, or name --methods")
     if len(data) != 1:
         raise DataError(f"runs are of one data set, but there are {len(data)}; compare them one after the other")
     names = [name for name, _ in runs]
@@ -194,16 +196,14 @@ def _compared_runs(
         if names.count(name) > 1:
             raise DataError(f"two runs are called {name!r}; give one another name, e.g. --run other=FILE")
 
-    def found() -> "Comparison":
-        whole = read(data[0], reading)
-        return compare_runs(whole, dict(runs), measures, dataset=_name(data[0]), source=str(data[0]), command=_command(), **settings)
-
-    if report is None:
-        return found()
-    with workplace(report, False, force) as place:
-        made = found()
-        made.write(place.folder, force=True)
-    return made
+    with nullcontext() if report is None else workplace(report, False, force) as place:
+        comparison = compare_runs(
+            read(data[0], reading), dict(runs), measures, baseline=baseline, seed=seed, threads=threads, dataset=_name(data[0]),
+            source=str(data[0]), command=_command(),
+        )  # fmt: skip
+        if place is not None:
+            comparison.write(place.folder, force=True)
+    return comparison
 
 
 def demo(
@@ -214,8 +214,8 @@ def demo(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Compare six methods on artificial data: the table here, the report in a folder; takes under a minute."""
-    from exactrank.compare.compare import compare as compared
+    """Compare six methods on artificial data, in under a minute: prints a table and writes a report into a folder."""
+    from exactrank.compare.compare import compare as compare_methods
     from exactrank.compare.folder import workplace
     from exactrank.data.synthetic import CubicPolynomial
 
@@ -223,60 +223,60 @@ def demo(
     if not as_json:
         typer.echo(f"{QUERIES} artificial queries of {source.documents} documents; {', '.join(METHODS)}", err=True)
     with _interruptible(out), workplace(out, resume, force) as place:
-        found = compared(
+        comparison = compare_methods(
             {"artificial": source.data(QUERIES)}, METHODS, MEASURES, folds=3, trials=TRIALS, out=place, seed=seed, threads=threads,
             sources={"artificial": repr(source)}, command=_command(), progress=not as_json,
         )  # fmt: skip
-    _show(found, out, as_json)
-    _finish(found)
+    _show(comparison, out, as_json)
+    _finish(comparison)
 
 
-def _show(found: "Comparison", report: Path | None, as_json: bool) -> None:
-    """The tables, and where the rest is; on stderr a line for each method that failed, and one if not all is finished."""
+def _show(comparison: "Comparison", report: Path | None, as_json: bool) -> None:
+    """Print the tables and the path of the report; on stderr a line for each method that failed, and a line about an interruption."""
     from exactrank._support.text import clip
     from exactrank.cli.terminal import width_and_color
     from exactrank.compare.standings import efforts
 
     if as_json:
-        print_json(found.to_json())
+        print_json(comparison.to_json())
     else:
         width, color = width_and_color()
-        write(found.to_text(width, color=color))
+        print_text(comparison.to_text(width, color=color))
         if report is not None:
-            say(f"{report / 'report.html'}: the report; tables, models and all numbers are beside it")
-    for data in found.datasets:
-        for effort in efforts(found, data.name):
+            print_line(f"{report / 'report.html'}: the report; tables, models and all numbers are beside it")
+    for data in comparison.datasets:
+        for effort in efforts(comparison, data.name):
             if effort.failed:
-                tell(f"{effort.method} failed on {data.name}: {clip(effort.failed.splitlines()[0], SHORT)}")
-    if not found.complete and report is not None:
-        _tell_interrupted(report)
+                print_note(f"{effort.method} failed on {data.name}: {clip(effort.failed.splitlines()[0], SHORT)}")
+    if not comparison.complete and report is not None:
+        _report_interruption(report)
 
 
-def _finish(found: "Comparison", strict: bool = False) -> None:
-    """End with 1 where the comparison was broken off, where no method finished on any data set, and if ``strict`` where any fit failed."""
+def _finish(comparison: "Comparison", strict: bool = False) -> None:
+    """Exit with 1 if the comparison was interrupted or no method finished on any data set, or, if ``strict``, if any fit failed."""
     from exactrank.compare.standings import efforts
 
-    failed = [bool(effort.failed) for data in found.datasets for effort in efforts(found, data.name)]
-    if not found.complete or all(failed) or (strict and any(failed)):
+    failed = [bool(effort.failed) for data in comparison.datasets for effort in efforts(comparison, data.name)]
+    if not comparison.complete or all(failed) or (strict and any(failed)):
         raise typer.Exit(1)
 
 
 @contextmanager
 def _interruptible(report: Path) -> Iterator[None]:
-    """Ctrl-C before or after the fits ends with a line and 1, too."""
+    """Report Ctrl-C before or after the fits as one during them."""
     try:
         yield
     except KeyboardInterrupt:
-        _tell_interrupted(report)
+        _report_interruption(report)
         raise typer.Exit(1) from None
 
 
-def _tell_interrupted(report: Path) -> None:
-    left = f"{report} holds what is finished, and the same command with --resume goes on" if report.exists() else "nothing was written"
-    tell(f"interrupted; {left}")
+def _report_interruption(report: Path) -> None:
+    state = f"{report} holds the finished fits; the same command with --resume continues" if report.exists() else "nothing was written"
+    print_note(f"interrupted; {state}")
 
 
-def _named(text: str, option: str) -> tuple[str, str]:
+def _name_and_value(text: str, option: str) -> tuple[str, str]:
     from exactrank.errors import DataError
 
     name, equals, value = text.partition("=")
@@ -285,24 +285,24 @@ def _named(text: str, option: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _named_runs(texts: list[str]) -> list[tuple[str, str]]:
-    """The name and the path of each run: as they are given, or the name by the file."""
+def _names_of_runs(texts: list[str]) -> list[tuple[str, str]]:
+    """Return the name and the path of each run; a run that is given without a name is named by its file."""
     from exactrank.compare.runs import run_names
 
     plain = [text for text in texts if "=" not in text or Path(text).exists()]
     names = dict(zip(plain, run_names(plain), strict=True))
-    return [(names[text], text) if text in names else _named(text, "--run") for text in texts]
+    return [(names[text], text) if text in names else _name_and_value(text, "--run") for text in texts]
 
 
 def _datasets(
     paths: list[Path], valid: Path | None, test: Path | None, parts: bool, options: "ReadOptions"
 ) -> "tuple[dict[str, Data], dict[str, str]]":
-    """The data sets by their names, and where each comes from."""
+    """Return the data sets by their names, and the source of each."""
     from exactrank.data.folds import Fold, read_folds, rotate_parts
     from exactrank.errors import DataError
 
     if (valid is None) != (test is None):
-        raise DataError("--valid and --test go together: give both, or neither to have the queries of DATA dealt into folds")
+        raise DataError("--valid and --test go together: give both, or neither to have the queries of DATA divided into folds")
     if parts:
         if valid is not None:
             raise DataError("--parts divides DATA into training, validation and test data; leave out --valid and --test")
@@ -313,17 +313,17 @@ def _datasets(
             raise DataError(f"--valid and --test go with one training set, but there are {len(paths)}")
         fold = Fold("given", *(read(path, options) for path in (paths[0], valid, test)))
         return {_name(paths[0]): fold}, {_name(paths[0]): f"{paths[0]}, {valid}, {test}"}
-    found: dict[str, Any] = {}
+    sets: dict[str, Data] = {}
     for path in paths:
-        if _name(path) in found:
+        if _name(path) in sets:
             raise DataError(f"two data sets are called {_name(path)}; rename one, or pass --parts if they are parts of one data set")
         if path.is_dir():
-            found[_name(path)] = read_folds(path, keep_missing=options.keep_missing, threads=options.threads)
+            sets[_name(path)] = read_folds(path, keep_missing=options.keep_missing, threads=options.threads)
         else:
-            found[_name(path)] = read(path, options)
-    return found, {_name(path): str(path) for path in paths}
+            sets[_name(path)] = read(path, options)
+    return sets, {_name(path): str(path) for path in paths}
 
 
 def _name(path: Path) -> str:
-    """What a data set is called: its file without suffixes, or its folder."""
+    """Return the name of a data set: its file without suffixes, or its folder."""
     return path.resolve().name.partition(".")[0] if path.is_file() else path.resolve().name

@@ -1,4 +1,4 @@
-"""Commands on data: describe it, convert it, make it."""
+"""Commands on data: ``info`` describes it, ``convert`` and ``pairs`` write it, ``generate`` makes it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,11 +19,11 @@ from exactrank.cli.common import (
     Source,
     StrictReading,
     Threads,
-    on_disk,
     print_json,
+    print_line,
     read,
-    report_written,
-    say,
+    regular_file,
+    report_file,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ Target = Annotated[
 
 
 class ClickModel(StrEnum):
-    """How artificial users click."""
+    """Models of artificial users' clicks."""
 
     PBM = "pbm"
     CASCADE = "cascade"
@@ -53,15 +53,15 @@ def info(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Show what ranking data holds: queries, documents, features, grades, list lengths, what is odd in it. Or what a click log holds."""
+    """Describe ranking data: queries, documents, features, grades, list lengths, irregularities. A click log is described, too."""
     from exactrank.cli.clicks import describe_log
     from exactrank.clicks.files import is_click_log
     from exactrank.data.describe import describe
     from exactrank.data.folds import read_folds
 
-    named = replace(columns, query=reading.columns.query, doc=reading.columns.doc)
-    if is_click_log(data, named):
-        describe_log(data, named, threads, as_json)
+    log_columns = replace(columns, query=reading.columns.query, doc=reading.columns.doc)
+    if is_click_log(data, log_columns):
+        describe_log(data, log_columns, threads, as_json)
         return
     if data.is_dir():
         folds = read_folds(data, keep_missing=reading.keep_missing, threads=threads)
@@ -70,12 +70,12 @@ def info(
         parts = {str(data): read(data, reading)}
     summaries = {name: describe(part, threads) for name, part in parts.items()}
     if as_json:
-        shown = {}
+        records = {}
         for name, summary in summaries.items():
             grades = {f"{grade:g}": count for grade, count in summary.grades.items()}
             lengths = dict(zip(("min", "median", "max"), summary.list_lengths, strict=True))
-            shown[name] = asdict(summary) | {"grades": grades, "list_lengths": lengths}
-        print_json(shown if data.is_dir() else next(iter(shown.values())))
+            records[name] = asdict(summary) | {"grades": grades, "list_lengths": lengths}
+        print_json(records if data.is_dir() else next(iter(records.values())))
     else:
         _print_summaries(summaries)
 
@@ -85,17 +85,18 @@ def convert(
     target: Target,
     reading: StrictReading,
     columns: Annotated[
-        bool, typer.Option("--columns", help="Keep the features by column, too, for DirectRank on an .xr cache larger than memory.")
+        bool, typer.Option("--columns", help="Also keep the features by column, for DirectRank on an .xr cache larger than memory.")
     ] = False,
     run: Annotated[list[Path] | None, typer.Option(help="TREC run that becomes a feature of the qrels in SOURCE; repeatable.")] = None,
     shards: Annotated[
-        int | None, typer.Option(min=1, max=9999, help="Write this number of caches and their list into the folder TARGET, for a cluster.")
+        int | None,
+        typer.Option(min=1, max=9999, help="Write this number of caches, and a list of them, into the folder TARGET, for a cluster."),
     ] = None,
     force: Force = False,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Convert ranking data between formats, block by block: data larger than memory goes through."""
+    """Convert ranking data between formats, block by block, so that data may be larger than memory."""
     from exactrank._support.files import output_folder, scratch_folder
     from exactrank.data import files as formats
     from exactrank.errors import SettingError
@@ -106,17 +107,17 @@ def convert(
         from exactrank.data.write_shards import replaced, write_shards
 
         replaced(target, force)  # before the work
-        with on_disk(source) as file, output_folder(target), scratch_folder(target) as scratch:
-            whole = scratch / "whole.xr"
-            _converted(file, whole, reading, run)
-            report_written(write_shards(formats.read(whole), target, shards, force=force), formats.read(whole).n_documents, as_json)
+        with regular_file(source) as file, output_folder(target), scratch_folder(target) as scratch:
+            cache = scratch / "whole.xr"
+            _convert(file, cache, reading, run)
+            report_file(write_shards(formats.read(cache), target, shards, force=force), formats.read(cache).n_documents, as_json)
         return
-    with on_disk(source) as file, _counted(f"Converting {source.name}", None, quiet=as_json) as count:
-        _converted(file, target, reading, run, columns, force, count)
-    report_written(target, count.rows, as_json)
+    with regular_file(source) as file, _counter(f"Converting {source.name}", None, quiet=as_json) as count:
+        _convert(file, target, reading, run, columns, force, count)
+    report_file(target, count.rows, as_json)
 
 
-def _converted(
+def _convert(
     source: Path,
     target: Path,
     reading: "ReadOptions",
@@ -125,60 +126,62 @@ def _converted(
     force: bool = False,
     count: Callable[[int], None] = lambda rows: None,
 ) -> None:
-    """One file to one file, which is opened before the work."""
+    """Convert one file to another, which is opened before the work."""
     from exactrank.data import files as formats
     from exactrank.data.formats import trec
     from exactrank.data.formats.stream import stream_of
     from exactrank.data.write_shards import stream_of_shards
 
-    with formats.stream_writer(target, force=force) as write_to:
+    with formats.stream_writer(target, force=force) as write_stream:
         if run:
             stream = stream_of(trec.from_trec(trec.read_qrels(source), [trec.read_run(path) for path in run]))
         else:
-            several = shards_at(source, False, reading)
-            stream = formats.stream(source, reading) if several is None else stream_of_shards(several)
-        write_to(replace(stream, columns=columns), count)
+            shards = shards_at(source, False, reading)
+            stream = formats.stream(source, reading) if shards is None else stream_of_shards(shards)
+        write_stream(replace(stream, columns=columns), count)
 
 
 def pairs(
     pairs: Annotated[Path, typer.Argument(help="Pairs: a CSV, TSV or Parquet file with the columns query_id, better, worse and weight.")],
     data: Source,
-    out: Annotated[Path, typer.Option(help="Where the data with its pairs goes, an .xr cache; with --bradley-terry any format.")],
+    out: Annotated[Path, typer.Option(help="Output with the pairs, an .xr cache; with --bradley-terry any format.")],
     reading: StrictReading,
     bradley_terry: Annotated[
-        bool, typer.Option("--bradley-terry", help="Make grades of the pairs, which any ranker takes, by a Bradley-Terry fit.")
+        bool, typer.Option("--bradley-terry", help="Turn the pairs into grades, which any ranker takes, by a Bradley-Terry fit.")
     ] = False,
     prior: Annotated[float, typer.Option(help="Bradley-Terry: precision of the prior on the strengths of documents.")] = 0.1,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Put pairs of documents that a judge has ordered ("this one before that one") beside the features and grades of ranking data."""
+    """Join pairs of documents that a judge has ordered ("this one before that one") to the features and grades of ranking data."""
     from exactrank.data import files as formats
     from exactrank.data.formats.stream import stream_of
 
-    with formats.stream_writer(out, force=force) as write_to:
+    with formats.stream_writer(out, force=force) as write_stream:
         judged = read(data, reading, pairs)
         if bradley_terry:
-            from exactrank.learning.objectives.bradley_terry import bradley_terry as fitted
+            from exactrank.learning.objectives.bradley_terry import bradley_terry as fit_strengths
 
-            judged = fitted(judged, prior=prior).judged
-        write_to(stream_of(judged), lambda rows: None)
-    report_written(out, judged.n_documents, as_json)
+            judged = fit_strengths(judged, prior=prior).judged
+        write_stream(stream_of(judged), lambda rows: None)
+    report_file(out, judged.n_documents, as_json)
 
 
 def generate(
     target: Target,
-    queries: Annotated[int, typer.Option(min=1, help="How many queries.")] = 1000,
+    queries: Annotated[int, typer.Option(min=1, help="Number of queries.")] = 1000,
     first: Annotated[int, typer.Option(min=1, help="Id of the first query; disjoint ranges make training and test sets.")] = 1,
-    documents: Annotated[int, typer.Option(min=1, help="Documents a query.")] = 50,
+    documents: Annotated[int, typer.Option(min=1, help="Number of documents per query.")] = 50,
     features: Annotated[int, typer.Option(min=1, help="Dimension of the documents.")] = 50,
     grades: Annotated[int, typer.Option(min=2, help="Number of grades.")] = 5,
     noise: Annotated[float, typer.Option(help="Noise, in standard deviations of the target.")] = 0.0,
     clicks: Annotated[ClickModel | None, typer.Option(help="Also simulate clicks by this model, and write them to --log.")] = None,
     log: Annotated[Path | None, typer.Option(help="Output for the click log (.parquet or .csv).")] = None,
     sessions: Annotated[int, typer.Option(min=1, help="Clicks: sessions per query.")] = 100,
-    shown: Annotated[int, typer.Option(min=1, help="Clicks: documents on a page.")] = 10,
-    propensity: Annotated[str, typer.Option(help="Clicks: how likely each rank is looked at in the position-based model.")] = "1/k",
+    page_size: Annotated[int, typer.Option(min=1, help="Clicks: documents on a page.")] = 10,
+    propensity: Annotated[
+        str, typer.Option(help="Clicks: the probability that a user of the position-based model looks at each rank.")
+    ] = "1/k",
     seed: Seed = 0,
     force: Force = False,
     threads: Threads = None,
@@ -192,20 +195,20 @@ def generate(
 
     source = CubicPolynomial(features, documents, grades, noise, seed, threads, document_ids=clicks is not None)
     if clicks is not None:
-        simulated = partial(simulate_clicks, model=clicks.value, sessions=sessions, shown=shown, propensity=propensity, seed=seed)
+        simulated = partial(simulate_clicks, model=clicks.value, sessions=sessions, page_size=page_size, propensity=propensity, seed=seed)
         _generate_clicks(target, log, source.data(queries, first), simulated, force, as_json)
         return
     if log is not None:
         raise DataError("--log is for clicks; give --clicks pbm or --clicks cascade with it")
-    with _counted("Generating", queries * documents, quiet=as_json) as count:
+    with _counter("Generating", queries * documents, quiet=as_json) as count:
         formats.write_stream(source.stream(queries, first), target, force=force, progress=count)
-    report_written(target, count.rows, as_json)
+    report_file(target, count.rows, as_json)
 
 
 def _generate_clicks(
     target: Path, log: Path | None, data: "RankingData", simulate: "Callable[[RankingData], Simulated]", force: bool, as_json: bool
 ) -> None:
-    """Write the data and the log, and say what the true propensities are."""
+    """Write the data and the log, and print the true propensities."""
     from exactrank.cli.clicks import print_propensities
     from exactrank.clicks.files import log_writer
     from exactrank.data import files as formats
@@ -214,39 +217,39 @@ def _generate_clicks(
 
     if log is None:
         raise DataError("give --log FILE for the clicks (.parquet or .csv)")
-    with formats.stream_writer(target, force=force) as write_to, log_writer(log, force=force) as write_log:
-        made = simulate(data)
-        write_to(stream_of(data), lambda rows: None)
-        write_log(made.clicks)
+    with formats.stream_writer(target, force=force) as write_stream, log_writer(log, force=force) as write_log:
+        simulated = simulate(data)
+        write_stream(stream_of(data), lambda rows: None)
+        write_log(simulated.clicks)
     if as_json:
-        counts = {"impressions": made.clicks.n_impressions, "clicks": int(made.clicks.clicked.sum())}
-        print_json({"path": str(target), "log": str(log), "documents": data.n_documents} | counts | made.propensities.to_json())
+        counts = {"impressions": simulated.clicks.n_impressions, "clicks": int(simulated.clicks.clicked.sum())}
+        print_json({"path": str(target), "log": str(log), "documents": data.n_documents} | counts | simulated.propensities.to_json())
         return
-    print_propensities(made.propensities)
-    report_written(target, data.n_documents, as_json)
-    say(f"{log}: {made.clicks.n_impressions:,} impressions, {int(made.clicks.clicked.sum()):,} clicked")
+    print_propensities(simulated.propensities)
+    report_file(target, data.n_documents, as_json)
+    print_line(f"{log}: {simulated.clicks.n_impressions:,} impressions, {int(simulated.clicks.clicked.sum()):,} clicked")
 
 
 @contextmanager
-def _counted(what: str, total: int | None, *, quiet: bool) -> "Iterator[Count]":
-    """Counts documents, and shows how many there are."""
+def _counter(title: str, total: int | None, *, quiet: bool) -> "Iterator[Counter]":
+    """Yield a counter of documents that draws a progress bar."""
     from exactrank._support.progress_bars import ProgressLine, progress_bar
 
-    with progress_bar(what, quiet=quiet) as draw:
-        yield Count(lambda rows: draw(ProgressLine(None if total is None else rows / total, f"{rows:,} documents")))
+    with progress_bar(title, quiet=quiet) as draw:
+        yield Counter(lambda rows: draw(ProgressLine(None if total is None else rows / total, f"{rows:,} documents")))
 
 
 @dataclass
-class Count:
-    """The number of documents that went by."""
+class Counter:
+    """The number of documents that were written so far."""
 
-    told: Callable[[int], None]
+    show: Callable[[int], None]
     rows: int = 0
 
     def __call__(self, rows: int) -> None:
-        """Some more went by."""
+        """Add ``rows`` to the number, and show it."""
         self.rows += rows
-        self.told(self.rows)
+        self.show(self.rows)
 
 
 def _print_summaries(summaries: dict[str, "Summary"]) -> None:
@@ -256,10 +259,10 @@ def _print_summaries(summaries: dict[str, "Summary"]) -> None:
         ((name, summary),) = summaries.items()
         table = PlainTable("", "", title=name, show_header=False)
         table.columns[1].justify = "right"
-        for label, value in _shown(summary).items():
+        for label, value in _rows(summary).items():
             table.row(label, value)
     else:
-        table = PlainTable("", "queries", "documents", "features", "a query", "single grade", "none relevant", "missing")
+        table = PlainTable("", "queries", "documents", "features", "per query", "single grade", "none relevant", "missing")
         for name, summary in summaries.items():
             counts = (summary.queries, summary.documents, summary.features)
             odd = (summary.single_grade_queries, summary.irrelevant_queries, sum(summary.missing_values.values()))
@@ -267,8 +270,8 @@ def _print_summaries(summaries: dict[str, "Summary"]) -> None:
     show(table)
 
 
-def _shown(summary: "Summary") -> dict[str, "Cell"]:
-    """The rows about a single data set."""
+def _rows(summary: "Summary") -> dict[str, "Cell"]:
+    """Return the rows of the table about a single data set."""
     from exactrank.data.alignment import name_list
 
     grades = [f"{grade:g}: {count:,} ({count / summary.documents:.1%})" for grade, count in summary.grades.items()]
@@ -295,5 +298,5 @@ def _shown(summary: "Summary") -> dict[str, "Cell"]:
 
 
 def _lengths(summary: "Summary") -> str:
-    least, median, most = summary.list_lengths
-    return f"{least:,} / {median:g} / {most:,}"
+    shortest, median, longest = summary.list_lengths
+    return f"{shortest:,} / {median:g} / {longest:,}"

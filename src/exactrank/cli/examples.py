@@ -1,8 +1,8 @@
 """Two examples for every command, which its help shows and the tests run.
 
-They run one after the other in a folder with ``train.txt``, ``valid.txt``, ``test.txt``, pairs of documents of the first
-``judgments.csv``, the parts ``S1.txt`` to ``S5.txt``, judgments ``qrels.txt`` with the runs ``bm25.run`` and ``dense.run``, and what the
-examples before them wrote.
+They run one after the other in a folder with ``train.txt``, ``valid.txt``, ``test.txt``, pairs of documents of the first in
+``judgments.csv``, the parts ``S1.txt`` to ``S5.txt``, judgments ``qrels.txt`` with the runs ``bm25.run`` and ``dense.run``, and the outputs
+of earlier examples.
 """
 
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
 
 
 def examples_of(command: str) -> list[str]:
-    """What is typed to try ``command``, as ``exactrank train ridge ...``; those of a method are the same for each.
+    """Return two lines that show ``command``; all commands ``train METHOD`` share theirs.
 
     >>> examples_of("card")
     ['exactrank card model.json', 'exactrank card model.json --out card.md']

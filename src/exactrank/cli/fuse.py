@@ -1,4 +1,4 @@
-"""The commands that tune the weights of a hybrid search, and that fuse new results by them."""
+"""The commands that tune the weights of a hybrid search, and that fuse new results with them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +13,15 @@ from exactrank.cli.common import (
     Json,
     Seed,
     StrictReading,
+    Systems,
     Threads,
     measure_option,
     optional_file,
     print_json,
+    print_line,
+    print_text,
     read,
-    report_written,
-    say,
-    write,
+    report_file,
 )
 from exactrank.cli.inspect import picture
 
@@ -32,20 +33,21 @@ if TYPE_CHECKING:
     from exactrank.fusion.resample import Compared
 
 Runs = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=FILE", help="TREC run of a system; without NAME= it is named by its file; repeatable.")
+    list[str] | None,
+    typer.Option(metavar="NAME=FILE", help="TREC run of a system, which is named by its file if NAME= is missing; repeatable."),
 ]
-Normalise = Annotated[
+Normalize = Annotated[
     str | None,
     typer.Option(
-        help="none, min-max, z-score, l2, rank, reciprocal-rank(k=60), or an engine's own, per system and query; all: the best of them."
-        " [default: min-max, or the engine's]"
+        help="Normalization of scores per system and query: none, min-max, z-score, l2, rank, reciprocal-rank(k=60), or an engine's own;"
+        " all: the best of them. [default: min-max, or the engine's]"
     ),
 ]
 Absent = Annotated[
     str | None,
     typer.Option(
-        help="A document that a system did not retrieve gets its worst value, zero, the value of score 0, or is not ranked: worst, zero,"
-        " zero-score, drop. [default: worst, or the engine's]"
+        help="Value of a document that a system did not retrieve: worst (the system's worst value), zero, zero-score (the value of score"
+        " 0), or drop (it is not ranked). [default: worst, or the engine's]"
     ),
 ]
 Engine = Annotated[
@@ -59,7 +61,7 @@ Engine = Annotated[
 Depth = Annotated[int | None, typer.Option(min=1, help="Maximum number of documents of each system's list. [default: all; 100 with --for]")]
 Cells = Annotated[
     int | None,
-    typer.Option(min=1, help="Triangles that the certificate of three systems may look at. [default: as many as take some seconds]"),
+    typer.Option(min=1, help="Maximum number of triangles in the certificate of three systems. [default: as many as take a few seconds]"),
 ]
 Save = Annotated[Path | None, typer.Option(help="Write the weights and all results to this JSON file; - is standard output.")]
 Config = Annotated[Path | None, typer.Option(help="Write the engine's configuration to this file. [default: print it]")]
@@ -67,17 +69,17 @@ Config = Annotated[Path | None, typer.Option(help="Write the engine's configurat
 
 def fuse(
     data: Annotated[
-        Path, typer.Argument(help="TREC qrels, with --run; or any data, also in several files, with a feature a system, with --system.")
+        Path, typer.Argument(help="TREC qrels, with --run; or, with --system, any data with one feature per system, also in several files.")
     ],
     reading: StrictReading,
     run: Runs = None,
-    system: Annotated[list[str] | None, typer.Option(help="Feature or column with a system's scores; repeatable.")] = None,
+    system: Systems = None,
     measure: Annotated[
-        str, measure_option("What to tune for, e.g. nDCG@10, 'AP(rel=2)' or 'nDCG@10 subject to R@100 >= 0.8'.")
+        str, measure_option("The measure to tune for, e.g. nDCG@10, 'AP(rel=2)' or 'nDCG@10 subject to R@100 >= 0.8'.")
     ] = "nDCG@10",
     engine: Engine = None,
     depth: Depth = None,
-    normalize: Normalise = None,
+    normalize: Normalize = None,
     absent: Absent = None,
     allow_negative: Annotated[bool, typer.Option("--allow-negative", help="Weights may be negative.")] = False,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation by query; 0: none.")] = 5,
@@ -93,29 +95,29 @@ def fuse(
 ) -> None:
     """Tune the weights of a hybrid search: the global optimum for two systems, certified for three."""
     from exactrank.errors import DataError, IncompatibleError
-    from exactrank.fusion.fuse import fuse as fused
+    from exactrank.fusion.fuse import fuse as fuse_systems
 
     outputs = [path for path in (save, config, plot) if path is not None]
     if len(set(outputs)) < len(outputs):
-        raise DataError(f"two outputs would go to {max(outputs, key=outputs.count)}; give each a path of its own")
+        raise DataError(f"two outputs would go to {max(outputs, key=outputs.count)}; give each output its own path")
     if config is not None and engine is None:
-        raise IncompatibleError("--config writes the configuration of an engine; say which with --for")
-    many = len(run or system or ())
-    if plot is not None and many > 2:
-        raise IncompatibleError(f"--plot draws the weight of one system against another, but there are {many}; fuse two, or leave it out")
-    with optional_file(save, force) as file, optional_file(config, force) as written, picture(plot, force) as draw:
+        raise IncompatibleError("--config writes the configuration of an engine; name the engine with --for")
+    count = len(run or system or ())
+    if plot is not None and count > 2:
+        raise IncompatibleError(f"--plot draws the weight of one system against another, but there are {count}; fuse two, or leave it out")
+    with optional_file(save, force) as file, optional_file(config, force) as config_file, picture(plot, force) as draw:
         if bool(run) == bool(system):
-            both = " only one of them" if run else ""
+            only = " only one of them:" if run else ""
             raise DataError(
-                f"give{both} --run NAME=FILE for each system of the qrels in DATA, or --system NAME for each feature of DATA to fuse"
+                f"give{only} --run NAME=FILE for each system of the qrels in DATA, or --system NAME for each feature of DATA to fuse"
             )
         judged: RankingData | Shards
         if run:
             judged = judged_runs(data, run)
         else:
-            how = replace(reading, columns=replace(reading.columns, features=tuple(system or ())))
-            judged = shards_at(data, clustered=False, how=how) or read(data, how)
-        result = fused(
+            options = replace(reading, columns=replace(reading.columns, features=tuple(system or ())))
+            judged = shards_at(data, False, options) or read(data, options)
+        result = fuse_systems(
             judged, systems=system, measure=measure, engine=engine, depth=depth, normalize=normalize, absent=absent,
             nonnegative=not allow_negative, folds=folds, bootstrap=bootstrap, cells=cells, seed=seed, threads=threads, progress=not as_json,
         )  # fmt: skip
@@ -123,61 +125,63 @@ def fuse(
             draw(result.figure())
         if file is not None:
             file.write(result.to_bytes())
-        if written is not None:
-            written.write(result.configuration().encode("utf-8", "backslashreplace"))
+        if config_file is not None:
+            config_file.write(result.configuration().encode("utf-8", "backslashreplace"))
     if as_json:
         print_json(result.to_json())
         return
     _print(result)
     if engine is not None and config is None:
-        say(f"configuration of {engine}:")
-        write(printable(result.configuration().rstrip("\n"), lines=True))
+        print_line(f"configuration of {engine}:")
+        print_text(printable(result.configuration().rstrip("\n"), lines=True))
 
 
 def apply(
-    fusion: Annotated[Path, typer.Argument(help="What exactrank fuse --save wrote.")],
-    out: Annotated[Path, typer.Option(help="Where the fused run goes, gzip where it ends in .gz; - is standard output.")],
+    fusion: Annotated[Path, typer.Argument(help="A file of exactrank fuse --save.")],
+    out: Annotated[Path, typer.Option(help="Where the fused run goes, as gzip if it ends in .gz; - is standard output.")],
     run: Runs = None,
     tag: Annotated[str, typer.Option(help="The name of the fused run, in its last column.")] = "fusion",
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Fuse new runs of the same systems by tuned weights, into a run; no judgments are needed."""
+    """Fuse new runs of the same systems with tuned weights into one run; no judgments are needed."""
     import numpy as np
 
     from exactrank._support.files import whole_file
     from exactrank.data.formats.run_file import write_lines
     from exactrank.fusion.fusion import Fusion
-    from exactrank.fusion.systems import distinct
     from exactrank.loading import load
 
     with whole_file(out, force=force) as file:
-        pairs = [_named(given) for given in run or ()]
-        distinct([name for name, _ in pairs])
-        data, scores = load(fusion, kind=Fusion).applied_to_runs(dict(pairs))
+        runs = named_runs(run or [])
+        data, scores = load(fusion, kind=Fusion).applied_to_runs(runs)
         write_lines(file, data, scores, tag, packed=out.suffix == ".gz")
-    report_written(out, int(np.isfinite(scores).sum()), as_json)
+    report_file(out, int(np.isfinite(scores).sum()), as_json)
 
 
 def judged_runs(qrels: Path, runs: list[str]) -> "RankingData":
-    """The runs as systems of the queries that the qrels judge."""
-    from exactrank.fusion.systems import distinct, systems_from_runs
+    """Read the runs as systems of the queries that the qrels judge."""
+    from exactrank.fusion.systems import systems_from_runs
 
-    pairs = [_named(given) for given in runs]
-    distinct([name for name, _ in pairs])
-    return systems_from_runs(qrels, dict(pairs))
+    return systems_from_runs(qrels, named_runs(runs))
 
 
-def _named(run: str) -> tuple[str, str]:
-    """A system's name and its file; a name has no slash, so ``./a=b.run`` is a file.
+def named_runs(runs: list[str]) -> dict[str, str]:
+    """Return the files of systems by their names; a name has no slash, so ``./a=b.run`` is a file.
 
-    >>> _named("bm25=a.run"), _named("runs/bm25.run")
-    (('bm25', 'a.run'), ('bm25', 'runs/bm25.run'))
+    >>> named_runs(["bm25=a.run", "runs/dense.run"])
+    {'bm25': 'a.run', 'dense': 'runs/dense.run'}
     """
-    from exactrank.fusion.systems import system_name
+    from exactrank.fusion.systems import distinct, system_name
 
-    name, equals, path = run.partition("=")
-    return (name, path) if equals and "/" not in name else (system_name(run), run)
+    names, paths = [], []
+    for run in runs:
+        name, equals, path = run.partition("=")
+        has_name = bool(equals) and "/" not in name
+        names.append(name if has_name else system_name(run))
+        paths.append(path if has_name else run)
+    distinct(names)
+    return dict(zip(names, paths, strict=True))
 
 
 def _print(result: "Fusion") -> None:
@@ -187,27 +191,28 @@ def _print(result: "Fusion") -> None:
     intervals = result.bootstrap_interval or (None,) * len(result.systems)
     for name, weight, flat, interval in zip(result.systems, result.weights, result.interval, intervals, strict=True):
         weights.row(name, f"{weight:.4f}", _range(flat), _range(interval))
-    caption = "gain: what the tuned weights have over it, held out" if result.cross_validated is not None else None
-    tables = [_compared("ranking", "comparison", caption, result.comparison, result)]
+    caption = "gain: of the tuned weights over it, on held-out queries" if result.cross_validated is not None else None
+    tables = [_comparison_table("ranking", "comparison", caption, result.comparison, result)]
     if result.normalizations:
-        caption = f"held out; gain: what {result.normalize} has over it"
-        tables.append(_compared("normalization", "normalizations", caption, result.normalizations, result))
-    chosen = f"with {result.normalize} " if result.normalizations else ""
-    verdict, known = f"{result.measure} {result.value:.4f} {chosen}is", result.certificate
+        caption = f"on held-out queries; gain: of {result.normalize} over it"
+        tables.append(_comparison_table("normalization", "normalizations", caption, result.normalizations, result))
+    normalization = f"with {result.normalize} " if result.normalizations else ""
+    verdict, certificate = f"{result.measure} {result.value:.4f} {normalization}is", result.certificate
     if result.optimum == "global":
         verdict += " the global optimum: all weights were swept."
-    elif known is not None:
-        verdict += f" within {known.gap:.4f} of the optimum: no weights have more than {known.upper:.4f} ({known.cells:,} triangles)."
+    elif certificate is not None:
+        bound = f"no weights reach more than {certificate.upper:.4f} ({certificate.cells:,} triangles)"
+        verdict += f" within {certificate.gap:.4f} of the optimum: {bound}."
     else:
-        verdict += " a local optimum: no single weight has anything better."
-    kept = [f"{each} holds: {value:.4f}." for each, value in result.constraints.items()]
-    show(weights, " ".join([verdict, *kept]), *tables)
+        verdict += " a local optimum: no change of a single weight improves it."
+    constraints = [f"{constraint} holds: {value:.4f}." for constraint, value in result.constraints.items()]
+    show(weights, " ".join([verdict, *constraints]), *tables)
 
 
-def _compared(what: str, title: str, caption: str | None, rows: "tuple[Compared, ...]", result: "Fusion") -> "PlainTable":
+def _comparison_table(kind: str, title: str, caption: str | None, rows: "tuple[Compared, ...]", result: "Fusion") -> "PlainTable":
     from exactrank.cli.terminal import PlainTable
 
-    table = PlainTable(what, str(result.measure), "95% interval", "gain", "95% interval", title=title, caption=caption)
+    table = PlainTable(kind, str(result.measure), "95% interval", "gain", "95% interval", title=title, caption=caption)
     for row in rows:
         gain = "" if row.gain is None else f"{row.gain:+.4f}"
         table.row(row.name, f"{row.mean:.4f}", _range(row.interval), gain, _range(row.gain_interval, sign="+"))

@@ -1,6 +1,6 @@
-"""The help of every command: how it is called, its options in panels, two examples that run.
+"""The help of every command: its usage, its options in panels, and two examples that run.
 
-Whatever the width of the terminal, nothing is cut: an option that is too long for its column has a line of its own, and its help begins
+Nothing is cut, whatever the width of the terminal: an option that is too long for its column has a line of its own, and its help begins
 below it. An option that takes a value is shown with a word for it; a flag is shown alone.
 """
 
@@ -12,54 +12,44 @@ from copy import copy
 from enum import Enum
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from exactrank._support.numerals import number as number_in
+from exactrank._support.numerals import number
 from exactrank._support.text import printable
 from exactrank.cli.examples import examples_of
 
 if TYPE_CHECKING:
     from rich.text import Text
+    from typer._click import Context, HelpFormatter, Parameter  # typer's own copy of click
 
 NARROWEST, WIDEST = 40, 110  #: columns of a page
-LEFT = 28  #: columns of options and commands, as far as they fit
+LEFT = 28  #: maximum width of the column of options and commands
 INDENT = 4  #: of the help of an option that has a line of its own
-ARGUMENTS, DATA, TRAINING, OPTIONS, OUTPUT, COMMANDS, EXAMPLES = (
-    *("Arguments", "Data", "Training", "Options", "Output", "Commands", "Examples"),
-)
+ARGUMENTS, DATA, TRAINING, OPTIONS = "Arguments", "Data", "Training", "Options"
+OUTPUT, COMMANDS, EXAMPLES = "Output", "Commands", "Examples"
 #: The panels that come first; others stand between them and the output.
 FIRST = (ARGUMENTS, DATA, TRAINING, OPTIONS)
-#: Where an option is shown, by its name, which means the same in every command.
-TABLE, LOG = ("query", "doc", "relevance"), ("rank", "clicked", "session", "weight", "time")
-PANELS = dict.fromkeys(
-    (
-        "valid",
-        "test",
-        "pairs",
-        "dask",
-        "features",
-        "missing",
-        *(f"{part}_column" for part in (*TABLE, *LOG)),
-        "feature_columns",
-        "keep_columns",
-    ),
-    DATA,
-) | dict.fromkeys(("out", "save", "plot", "config", "force", "as_json", "debug"), OUTPUT)
+_TABLE_COLUMNS = ("query", "doc", "relevance")
+_LOG_COLUMNS = ("rank", "clicked", "session", "weight", "time")
+#: The panel of an option by its name, which means the same in every command.
+PANELS = dict.fromkeys(("valid", "test", "pairs", "dask", "features", "missing", "feature_columns", "keep_columns"), DATA)
+PANELS |= dict.fromkeys((f"{part}_column" for part in (*_TABLE_COLUMNS, *_LOG_COLUMNS)), DATA)
+PANELS |= dict.fromkeys(("out", "save", "plot", "config", "force", "as_json", "debug"), OUTPUT)
 _OPTION = re.compile(r"( --?[\w-]+) (?!-)(\S)")
-#: What stands for a value, by its type.
-WORDS: Mapping[Any, str] = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
+#: The word for a value, by its type.
+WORDS: Mapping[object, str] = {int: "N", float: "NUMBER", Path: "PATH", str: "TEXT"}
 
 
-def described(parameter: inspect.Parameter) -> inspect.Parameter:
-    """``parameter`` of a command with what its help says: a word for its value, the choices and the default."""
-    kind, *about = get_args(parameter.annotation)
-    info = copy(next(each for each in about if hasattr(each, "rich_help_panel")))
-    inner = next((each for each in get_args(kind) if each is not NoneType), kind)  # of list[str] and str | None
+def describe_parameter(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return ``parameter`` of a command with what its help shows: a word for its value, the choices and the default."""
+    kind, *metadata = get_args(parameter.annotation)
+    info = copy(next(item for item in metadata if hasattr(item, "rich_help_panel")))
+    inner = next((item for item in get_args(kind) if item is not NoneType), kind)  # of list[str] and str | None
     inner = next(iter(get_args(inner)), inner)  # of list[str] | None
-    choices = [str(each.value) for each in inner] if isinstance(inner, type) and issubclass(inner, Enum) else []
+    choices = [str(item.value) for item in inner] if isinstance(inner, type) and issubclass(inner, Enum) else []
     is_argument = isinstance(info, typer.models.ArgumentInfo)
     if inner is not bool:
         info.metavar = info.metavar or (parameter.name.upper() if is_argument else "WORD" if choices else WORDS[inner])
@@ -73,15 +63,15 @@ def described(parameter: inspect.Parameter) -> inspect.Parameter:
 def _default(value: object) -> list[str]:
     if value is inspect.Parameter.empty:
         return ["required"]
-    listed = list(value) if isinstance(value, list | tuple) else [value]
-    words = ", ".join(str(each) for each in listed if each is not None and each is not False and each != "")
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    words = ", ".join(str(item) for item in values if item is not None and item is not False and item != "")
     return [f"default: {words}"] if words else []
 
 
 class _Page:
-    """What commands and groups share: `format_help` of typer's classes, which prints the page."""
+    """The page of help of a command or a group, which replaces `format_help` of typer's classes."""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
+    def format_help(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Print the page."""
         from rich.console import Console
         from rich.panel import Panel
@@ -90,30 +80,31 @@ class _Page:
         width = min(max(console.width, NARROWEST), WIDEST)
         console.print(_head(ctx, width), width=width)
         for title, rows in _panels(ctx):
-            lines = _listing(rows, width - 4) if title == EXAMPLES else _rows(rows, width - 4)
+            lines = _examples(rows, width - 4) if title == EXAMPLES else _rows(rows, width - 4)
             console.print(Panel(lines, title=title, title_align="left", border_style="dim", width=width))
 
 
 class Command(_Page, TyperCommand):
     """A command with a page of help, whose options take numbers by the rule of `exactrank._support.numerals`."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments."""
+    def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
+        """Parse the arguments, and refuse numbers such as 1_0."""
         texts = self.make_parser(ctx).parse_args(list(args))[0]
         rest: list[str] = super().parse_args(ctx, args)
-        for each in self.params:
-            _check_numbers(texts.get(each.name), ctx.params.get(each.name), each, ctx)
+        for parameter in self.params:
+            if isinstance(parameter, TyperArgument | TyperOption):
+                _check_numbers(texts.get(parameter.name), ctx.params.get(parameter.name or ""), parameter, ctx)
         return rest
 
 
-def _check_numbers(text: Any, value: Any, parameter: Any, ctx: Any) -> None:
-    """Raise if ``text``, or one of several, was read as a number without being one by our rule."""
+def _check_numbers(text: object, value: object, parameter: TyperArgument | TyperOption, ctx: "Context") -> None:
+    """Raise if ``text``, or an item of it, was parsed as a number without being one by our rule."""
     if isinstance(text, list | tuple) and isinstance(value, list | tuple):
-        for one_text, one_value in zip(text, value, strict=False):
-            _check_numbers(one_text, one_value, parameter, ctx)
+        for item_text, item in zip(text, value, strict=False):
+            _check_numbers(item_text, item, parameter, ctx)
     elif isinstance(text, str) and isinstance(value, int | float) and not isinstance(value, bool):
         try:
-            number_in(text)
+            number(text)
         except ValueError as error:
             raise typer.BadParameter(str(error), ctx, parameter) from None
 
@@ -122,56 +113,56 @@ class Group(_Page, TyperGroup):
     """A group of commands with a page of help."""
 
 
-def _head(ctx: Any, width: int) -> "Text":
+def _head(ctx: "Context", width: int) -> "Text":
     from rich.text import Text
 
-    arguments = [_called(each) for each in ctx.command.params if each.param_type_name == "argument"]
-    words = [ctx.command_path, "[OPTIONS]", *arguments, *(["COMMAND"] if hasattr(ctx.command, "list_commands") else [])]
+    arguments = [_usage(parameter) for parameter in ctx.command.params if parameter.param_type_name == "argument"]
+    words = [ctx.command_path, "[OPTIONS]", *arguments, *(["COMMAND"] if isinstance(ctx.command, Group) else [])]
     about = "\n\n".join(textwrap.fill(" ".join(part.split()), width - 2) for part in (ctx.command.help or "").split("\n\n"))
     usage = textwrap.fill(" ".join(words), width - 2, subsequent_indent=" " * 7, initial_indent="Usage: ")
     return Text(textwrap.indent(f"\n{usage}\n\n{printable(about, lines=True)}\n", " "))
 
 
-def _panels(ctx: Any) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """The titles, each with what stands on the left and what on the right; a group shows its commands before its options."""
+def _panels(ctx: "Context") -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield the titles of the panels, each with its rows of two columns; a group shows its commands before its options."""
     commands, options = dict[str, list[tuple[str, str]]](), dict[str, list[tuple[str, str]]]()
-    is_group = hasattr(ctx.command, "list_commands")
-    for name in ctx.command.list_commands(ctx) if is_group else ():
-        command = ctx.command.get_command(ctx, name)
-        panel = getattr(command, "rich_help_panel", None) or COMMANDS
-        commands.setdefault(panel, []).append((name, (command.help or "").partition("\n\n")[0]))
-    for each in ctx.command.get_params(ctx):
-        if not getattr(each, "hidden", False):
-            usual = ARGUMENTS if each.param_type_name == "argument" else OUTPUT if each.name == "help" else OPTIONS
-            panel = OPTIONS if is_group else getattr(each, "rich_help_panel", None) or usual
-            options.setdefault(panel, []).append((_called(each), each.help or ""))
+    if isinstance(ctx.command, Group):
+        for name in ctx.command.list_commands(ctx):
+            command = ctx.command.get_command(ctx, name)
+            panel, about = getattr(command, "rich_help_panel", None) or COMMANDS, getattr(command, "help", None) or ""
+            commands.setdefault(panel, []).append((name, about.partition("\n\n")[0]))
+    for parameter in ctx.command.get_params(ctx):
+        if not getattr(parameter, "hidden", False):
+            usual = ARGUMENTS if parameter.param_type_name == "argument" else OUTPUT if parameter.name == "help" else OPTIONS
+            panel = OPTIONS if isinstance(ctx.command, Group) else getattr(parameter, "rich_help_panel", None) or usual
+            options.setdefault(panel, []).append((_usage(parameter), getattr(parameter, "help", None) or ""))
     yield from commands.items()
     between = [title for title in options if title not in (*FIRST, OUTPUT)]
     yield from ((title, options[title]) for title in (*FIRST, *between, OUTPUT) if title in options)
     yield EXAMPLES, [(line, "") for line in examples_of(ctx.command_path.partition(" ")[2])]
 
 
-def _called(parameter: Any) -> str:
-    """How a parameter is written: its names, and the word for its value."""
+def _usage(parameter: "Parameter") -> str:
+    """Return the names of a parameter and the word for its value."""
     if parameter.param_type_name == "argument":
-        name = parameter.metavar or parameter.name.upper()
+        name = parameter.metavar or (parameter.name or "").upper()
         return (name if parameter.required else f"[{name}]") + ("..." if parameter.nargs == -1 else "")
     short_first = sorted(parameter.opts, key=len)
-    names = ", ".join(short_first) + "".join(f" / {each}" for each in parameter.secondary_opts)
-    return names if parameter.is_flag or not parameter.metavar else f"{names} {parameter.metavar}"
+    names = ", ".join(short_first) + "".join(f" / {name}" for name in parameter.secondary_opts)
+    return names if getattr(parameter, "is_flag", False) or not parameter.metavar else f"{names} {parameter.metavar}"
 
 
 def _rows(rows: Sequence[tuple[str, str]], width: int) -> "Text":
-    """Two columns, of which no word is cut."""
+    """Lay out two columns, of which no word is cut."""
     from rich.text import Text
 
     left = min(LEFT, max(len(name) for name, _ in rows) + 2)
     page = Text()
-    for number, (name, about) in enumerate(rows):
+    for index, (name, about) in enumerate(rows):
         fits = len(name) <= left - 2
         indent = left if fits or width < 2 * LEFT else INDENT
         text = textwrap.wrap(printable(" ".join(about.split())), width - indent, break_on_hyphens=False) or [""]
-        page.append("\n" if number else "")
+        page.append("\n" if index else "")
         page.append(name, "bold cyan")
         page.append(" " * (indent - len(name)) + text.pop(0) if fits else "")
         for line in text:
@@ -179,13 +170,13 @@ def _rows(rows: Sequence[tuple[str, str]], width: int) -> "Text":
     return page
 
 
-def _listing(rows: Sequence[tuple[str, str]], width: int) -> "Text":
-    """Commands, each in a line; one that is too long goes on after a backslash."""
+def _examples(rows: Sequence[tuple[str, str]], width: int) -> "Text":
+    """Lay out commands, one per line; a command that is too long goes on after a backslash."""
     from rich.text import Text
 
     lines = []
     for line, _ in rows:
-        whole = _OPTION.sub("\\1\0\\2", line)  # an option and its value stay together
-        wrapped = textwrap.wrap(whole, width - 2, subsequent_indent="    ", break_on_hyphens=False, break_long_words=False)
+        joined = _OPTION.sub("\\1\0\\2", line)  # an option and its value stay together
+        wrapped = textwrap.wrap(joined, width - 2, subsequent_indent="    ", break_on_hyphens=False, break_long_words=False)
         lines.append(" \\\n".join(wrapped).replace("\0", " "))
     return Text("\n".join(lines))

@@ -1,4 +1,4 @@
-"""The commands that list what there is: methods and measures."""
+"""The commands that list the methods and the measures."""
 
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 def methods(as_json: Json = False) -> None:
-    """List the methods: those to train, and those of other libraries to compare them with."""
-    from exactrank.cli.known import peers, rankers
+    """List the methods: rankers to train, and methods of other libraries to compare them with."""
+    from exactrank.cli.names import peers, rankers
 
     ours, theirs = rankers(), peers()
     if as_json:
@@ -19,13 +19,13 @@ def methods(as_json: Json = False) -> None:
         return
     from exactrank.cli.terminal import PlainTable, show
 
-    table = PlainTable("method", "what it is")
+    table = PlainTable("method", "description")
     for name, about in ours.items():
         table.row(name, about)
-    others = PlainTable("method", "what it is", title="for compare alone")
+    peer_table = PlainTable("method", "description", title="only for exactrank compare")
     for name, about in theirs.items():
-        others.row(name, about)
-    show(table, "exactrank train METHOD --help lists the settings of a method.", others)
+        peer_table.row(name, about)
+    show(table, "exactrank train METHOD --help lists the settings of a method.", peer_table)
 
 
 def measures(as_json: Json = False) -> None:
@@ -40,9 +40,9 @@ def measures(as_json: Json = False) -> None:
         return
     from exactrank.cli.terminal import PlainTable, show
 
-    table = PlainTable("measure", "what it is", "settings and their defaults")
+    table = PlainTable("measure", "description", "settings and their defaults")
     for name, kind in kinds.items():
-        settings = ", ".join(f"{each}={default!r}" for each, default in _settings(kind).items() if each != "k")
+        settings = ", ".join(f"{setting}={default!r}" for setting, default in _settings(kind).items() if setting != "k")
         table.row([f"{name}@k" if kind.has_cutoff else name, *(f"also {alias}" for alias in kind.aliases)], _about(kind), settings)
     presets = PlainTable("preset", "measures", title="conventions of other tools (--preset)")
     for name, preset in PRESETS.items():
@@ -51,9 +51,9 @@ def measures(as_json: Json = False) -> None:
 
 
 def _about(kind: "type[Measure]") -> str:
-    """The first sentence of its documentation, without the numbers of equations."""
+    """Return the first sentence of the docstring, without numbers of equations."""
     return (kind.__doc__ or "").partition("\n")[0].partition(", (")[0].replace("``", "").rstrip(".")
 
 
 def _settings(kind: "type[Measure]") -> dict[str, object]:
-    return {each.name: None if each.default is MISSING else each.default for each in fields(kind)}
+    return {field.name: None if field.default is MISSING else field.default for field in fields(kind)}

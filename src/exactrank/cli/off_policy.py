@@ -1,13 +1,13 @@
-"""``exactrank evaluate --clicks``: what rankings would be worth, estimated from a click log."""
+"""``exactrank evaluate --clicks``: the value of rankings, estimated from a click log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
-from exactrank.cli.clicks import asked_propensities, read_log
-from exactrank.cli.common import number, print_json
+from exactrank.cli.clicks import find_propensities, read_log
+from exactrank.cli.common import json_mean, json_number, print_json
 
 if TYPE_CHECKING:
     from exactrank._support.arrays import PerDocument
@@ -19,8 +19,17 @@ if TYPE_CHECKING:
 DEFAULT = "DCG(gain='linear')@10"
 
 
+class EvaluationSettings(TypedDict):
+    """The settings that evaluations by grades and by clicks share."""
+
+    preset: str | None
+    complete: bool | None
+    seed: int
+    threads: int | None
+
+
 class ValueEstimator(StrEnum):
-    """How clicks are turned into an estimate."""
+    """Estimators of the value of a ranking from clicks."""
 
     IPS = "ips"
     SNIPS = "snips"
@@ -28,8 +37,8 @@ class ValueEstimator(StrEnum):
 
 
 @dataclass(frozen=True)
-class FromClicks:
-    """What the options say about the log."""
+class ClickOptions:
+    """The options about the log and the estimate."""
 
     log: Path
     columns: "ClickColumns"
@@ -43,72 +52,69 @@ def show_estimates(
     measures: list[str],
     data: "RankingData",
     rankings: Mapping[str, "Path | PerDocument"],
-    given: FromClicks,
-    settings: Mapping[str, Any],
+    options: ClickOptions,
+    settings: EvaluationSettings,
     per_query: bool,
     as_json: bool,
 ) -> None:
-    """The estimates of each ranking, and of the gains over the first."""
+    """Print the estimates of each ranking, and of the gains over the first."""
     from exactrank.data.scores import read_scores
 
-    log = read_log(given.log, given.columns, settings["threads"])
-    curve = asked_propensities(log, given.propensity)
-    found = {}
+    log = read_log(options.log, options.columns, settings["threads"])
+    curve = find_propensities(log, options.propensity)
+    evaluations = {}
     for name, ranking in rankings.items():
         rows, scores = read_scores(ranking, data) if isinstance(ranking, Path) else (data, ranking)
-        about: dict[str, Any] = {"estimator": given.estimator.value, "clip": given.clip, "unknown": given.unknown}
-        found[name] = log.evaluate(measures, rows, scores, curve, **about, **settings)
-    first, *others = found
-    gains = {name: found[name].gain_over(found[first]) for name in others}
-    if as_json:
-        _print_json(found, gains, curve, per_query)
-    else:
-        _print(found, gains, curve, per_query)
+        evaluations[name] = log.evaluate(
+            measures, rows, scores, curve, estimator=options.estimator.value, clip=options.clip, unknown=options.unknown, **settings
+        )
+    baseline, *candidates = evaluations
+    gains = {name: evaluations[name].gain_over(evaluations[baseline]) for name in candidates}
+    (_print_json if as_json else _print)(evaluations, gains, curve, per_query)
 
 
 def _print_json(
-    found: Mapping[str, "OffPolicyEvaluation"], gains: Mapping[str, "OffPolicyEvaluation"], curve: "Propensities", per_query: bool
+    evaluations: Mapping[str, "OffPolicyEvaluation"], gains: Mapping[str, "OffPolicyEvaluation"], curve: "Propensities", per_query: bool
 ) -> None:
-    one = next(iter(found.values()))
-    rankings: dict[str, Any] = {}
-    for name, each in found.items():
+    first = next(iter(evaluations.values()))
+    rankings: dict[str, dict[str, object]] = {}
+    for name, evaluation in evaluations.items():
         rankings[name] = {}
-        for measure, definition in each.measures.items():
-            own: dict[str, Any] = {"definition": repr(definition), "never_shown": each.unseen[measure]} | _mean(each, measure)
-            own |= {"gain": _mean(gains[name], measure)} if name in gains else {}
-            values = zip(each.qid.tolist(), each[measure].values, strict=True)
-            own |= {"per_query": {str(q): number(value) for q, value in values}} if per_query else {}
-            rankings[name][measure] = own
-    about = {"estimator": one.estimator, "clicks": one.clicks, "effective_sample_size": one.effective_sample_size, "clipped": one.clipped}
+        for measure, definition in evaluation.measures.items():
+            record: dict[str, object] = {"definition": repr(definition), "never_shown": evaluation.unseen[measure]}
+            record |= json_mean(evaluation.means[measure], evaluation.intervals[measure])
+            if name in gains:
+                record["gain"] = json_mean(gains[name].means[measure], gains[name].intervals[measure])
+            if per_query:
+                values = zip(evaluation.qid.tolist(), evaluation[measure].values, strict=True)
+                record["per_query"] = {str(q): json_number(value) for q, value in values}
+            rankings[name][measure] = record
+    about = {name: getattr(first, name) for name in ("estimator", "clicks", "effective_sample_size", "clipped")}
     print_json(about | {"rankings": rankings} | curve.to_json())
 
 
-def _mean(found: "OffPolicyEvaluation", measure: str) -> dict[str, Any]:
-    return {"mean": number(found.means[measure]), "interval": [number(end) for end in found.intervals[measure]]}
-
-
 def _print(
-    found: Mapping[str, "OffPolicyEvaluation"], gains: Mapping[str, "OffPolicyEvaluation"], curve: "Propensities", per_query: bool
+    evaluations: Mapping[str, "OffPolicyEvaluation"], gains: Mapping[str, "OffPolicyEvaluation"], curve: "Propensities", per_query: bool
 ) -> None:
     from exactrank.cli.terminal import PlainTable, show
 
-    one = next(iter(found.values()))
-    for measure in one.measures if per_query else ():
-        rows = PlainTable("query", *found, title=measure)
-        for q, *values in zip(one.qid.tolist(), *(each[measure].values for each in found.values()), strict=True):
+    first = next(iter(evaluations.values()))
+    for measure in first.measures if per_query else ():
+        rows = PlainTable("query", *evaluations, title=measure)
+        for q, *values in zip(first.qid.tolist(), *(item[measure].values for item in evaluations.values()), strict=True):
             rows.row(str(q), *(f"{value:.4f}" for value in values))
         show(rows)
-    against = [f"gain over {next(iter(found))}", "95% interval"] if gains else []
-    for measure in one.measures:
-        table = PlainTable("ranking", "estimate", "95% interval", "never shown", *against, title=measure)
-        for name, each in found.items():
-            gain = _shown(gains[name], measure) if name in gains else ["", ""] if gains else []
-            table.row(name, *_shown(each, measure), f"{each.unseen[measure]:.1%}", *gain)
+    gain_columns = [f"gain over {next(iter(evaluations))}", "95% interval"] if gains else []
+    for measure in first.measures:
+        table = PlainTable("ranking", "estimate", "95% interval", "never shown", *gain_columns, title=measure)
+        for name, evaluation in evaluations.items():
+            gain = _cells(gains[name], measure) if name in gains else ["", ""] if gains else []
+            table.row(name, *_cells(evaluation, measure), f"{evaluation.unseen[measure]:.1%}", *gain)
         show(table)
-    clicks = f"{one.clicks:,.10g} clicks on {len(one.qid):,} queries, worth {one.effective_sample_size:,.0f} of equal weight"
-    show(f"{one.estimator} with propensities by {curve.method}: {clicks}; clipped: {one.clipped:.1%}")
+    clicks = f"{first.clicks:,.10g} clicks on {len(first.qid):,} queries, worth {first.effective_sample_size:,.0f} of equal weight"
+    show(f"{first.estimator} with propensities by {curve.method}: {clicks}; clipped: {first.clipped:.1%}")
 
 
-def _shown(found: "OffPolicyEvaluation", measure: str) -> list[str]:
-    low, high = found.intervals[measure]
-    return [f"{found.means[measure]:.4f}", f"{low:.4f} .. {high:.4f}"]
+def _cells(evaluation: "OffPolicyEvaluation", measure: str) -> list[str]:
+    low, high = evaluation.intervals[measure]
+    return [f"{evaluation.means[measure]:.4f}", f"{low:.4f} .. {high:.4f}"]

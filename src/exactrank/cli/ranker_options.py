@@ -1,12 +1,7 @@
-"""Options of ``exactrank train NAME``, read off the ranker's settings: one for each that can be written on a command line.
-
-Those of our own rankers come from a file (`exactrank.cli.known`), so that help answers at once.
-"""
+"""Options of ``exactrank train NAME``, read off the ranker's settings: one for each that can be written on a command line."""
 
 import inspect
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from enum import Enum, StrEnum
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
@@ -14,22 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 import typer
 
 from exactrank._support.numerals import number, whole_number
-from exactrank.cli.completion import complete_measure
 from exactrank.cli.help import DATA, TRAINING
-from exactrank.cli.known import first_line, stored
-from exactrank.rankers import RANKERS
+from exactrank.cli.names import complete_measure
 
 if TYPE_CHECKING:
     from exactrank._support.settings import Setting
     from exactrank.rankers.base import Ranker
 
 TREES, LAMBDA = "Trees", "Lambda function"
-#: Panels, by the class that declares a setting or by its name; all others are in that of training.
+#: Panels, by the class that declares a setting or by its name; all others are in the panel of training.
 _PANEL_OF_CLASS = {"BoostedRanker": TREES, "LambdaFunction": LAMBDA}
 _PANEL_OF_NAME = {"missing": DATA} | dict.fromkeys(("trees", "learning_rate", "patience"), TRAINING)
 _ENUM: Callable[..., Any] = StrEnum
 _MEASURES = ("measure", "weighted_by")
-_KINDS: Mapping[str, Any] = {
+#: The type of an option, by the form of its values. Of a "word", an "int or word" and a "float or word" the setting names the words.
+_TYPES: Mapping[str, Any] = {
     "bool": bool,
     "int": int,
     "float": float,
@@ -38,172 +32,115 @@ _KINDS: Mapping[str, Any] = {
     "numbers": list[int],
     "pairs": list[str],
     "groups": list[str],
+    "int or word": int,
+    "float or word": float,
 }
 _METAVARS = {"names": "NAME", "pairs": "NAME=VALUE", "groups": "NAME,NAME"}
 
 
-@dataclass(frozen=True)
-class Declared:
-    """What the command line knows of a setting."""
-
-    name: str
-    #: bool, int, float, text, names, numbers, pairs (NAME=VALUE), groups (NAME,NAME), word (one of the choices), or "int or word",
-    #: "float or word"
-    kind: str
-    default: Any
-    help: str
-    panel: str
-    choices: tuple[str, ...] = ()
-    optional: bool = False  #: may it be None?
-
-
-@dataclass(frozen=True)
-class RankerCommand:
-    """What the command line knows of a ranker: a line about it, and its options."""
-
-    about: str
-    options: tuple[Declared, ...]
-
-
-def command_of(name: str) -> RankerCommand:
-    """What is known of the ranker called ``name``: of ours what is stored, of others what they declare."""
-    if name in RANKERS.own:
-        record = stored()["rankers"][name]
-        return RankerCommand(
-            record["about"], tuple(Declared(**option | {"choices": tuple(option.get("choices", ()))}) for option in record["options"])
-        )
-    return declared(RANKERS[name])
-
-
-def stored_text() -> str:
-    """What the file should hold: JSON with one option per line, without the fields in which it does not differ from `Declared`."""
-    from exactrank.compare.contenders import CONTENDERS
-
-    def line(option: Declared) -> str:
-        return _json({one.name: value for one in fields(option) if (value := getattr(option, one.name)) != one.default})
-
-    commands = {name: declared(RANKERS[name]) for name in RANKERS.own}
-    rankers = ",\n".join(
-        f'{_json(name)}: {{"about": {_json(command.about)}, "options": [\n ' + ",\n ".join(map(line, command.options)) + "]}"
-        for name, command in commands.items()
-    )
-    peers = _json({name: first_line(CONTENDERS[name]) for name in CONTENDERS.own})
-    return f'{{"rankers": {{\n{rankers}}},\n"peers": {peers}}}\n'
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def declared(ranker: "type[Ranker]") -> RankerCommand:
-    """What ``ranker`` declares; its own settings come before those that all rankers have. What no word can stand for is left to Python."""
+def parameters(ranker: "type[Ranker]") -> list[inspect.Parameter]:
+    """Return a parameter for each setting that words can write: those of ``ranker`` come before those that all rankers have."""
     from exactrank.rankers.base import Ranker
 
     shared = [name for name in Ranker.settings if name != "measure" and name in ranker.settings]
-    found = []
-    for name in ["measure", *(name for name in ranker.settings if name not in Ranker.settings), *shared]:
-        one = ranker.settings[name]
-        kind = _kind_of(one)
-        if kind is None:
-            continue
-        home = next(each.__name__ for each in reversed(ranker.__mro__) if name in inspect.get_annotations(each))
-        panel = _PANEL_OF_NAME.get(name) or _PANEL_OF_CLASS.get(home, TRAINING)
-        default = list(one.default or ()) if kind in ("names", "numbers", "pairs", "groups") else one.default
-        found.append(Declared(name, kind, default, one.help + _condition(one, ranker.settings), panel, one.choices, NoneType in one.kinds))
-    return RankerCommand(first_line(ranker), tuple(found))
+    names = ["measure", *(name for name in ranker.settings if name not in Ranker.settings), *shared]
+    forms = {name: _form(ranker.settings[name]) for name in names}
+    return [_parameter(ranker, name, form) for name, form in forms.items() if form is not None]
 
 
-def _condition(one: "Setting", settings: "Mapping[str, Setting]") -> str:
-    """When it has an effect, in the words of the command line; nothing where every choice of another option will do."""
+def _parameter(ranker: "type[Ranker]", name: str, form: str) -> inspect.Parameter:
+    setting = ranker.settings[name]
+    owner = next(base.__name__ for base in reversed(ranker.__mro__) if name in inspect.get_annotations(base))
+    panel = _PANEL_OF_NAME.get(name) or _PANEL_OF_CLASS.get(owner, TRAINING)
+    details: dict[str, Any] = {"help": setting.help + _condition(setting, ranker.settings), "rich_help_panel": panel}
+    default = setting.default
+    kind: Any = _TYPES.get(form)
+    if form == "word":
+        kind = _ENUM(name, {word: word for word in setting.choices})
+        default = None if default is None else kind(default)
+    elif form.endswith(" or word"):
+        details |= {"parser": _number_or_word(setting, form), "metavar": "|".join(["NUMBER", *setting.choices])}
+    elif get_origin(kind) is list:
+        default = list(default or ())
+        details |= {"metavar": _METAVARS.get(form)}
+    if name in _MEASURES:
+        details |= {"autocompletion": complete_measure, "metavar": "MEASURE"}
+    flags = ("--measure", "-m") if name == "measure" else ()
+    if NoneType in setting.kinds:
+        kind = kind | None
+    annotation = Annotated[kind, typer.Option(*flags, **details)]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _condition(setting: "Setting", settings: "Mapping[str, Setting]") -> str:
+    """Return the options under which this one has an effect; nothing if every choice of another option will do."""
     from exactrank._support.settings import SOME, VALID
 
-    said = []
-    for name, values in one.only.items():
-        words = [] if values is SOME else [str(each) for each in values if not settings[name].choices or each in settings[name].choices]
-        if name != VALID and _kind_of(settings[name]) and (not words or set(settings[name].choices) != set(words)):
-            said.append(f"--{name.replace('_', '-')} {' or '.join(words)}".rstrip())
-    return f" (Only with {' and '.join(said)}.)" if said else ""
+    options = []
+    for name, values in setting.only.items():
+        choices = settings[name].choices if name in settings else ()
+        words = [] if values is SOME else [str(value) for value in values if not choices or value in choices]
+        if name != VALID and _form(settings[name]) and (not words or set(choices) != set(words)):
+            options.append(f"--{name.replace('_', '-')} {' or '.join(words)}".rstrip())
+    return f" (Only with {' and '.join(options)}.)" if options else ""
 
 
-def parameters(options: Sequence[Declared]) -> list[inspect.Parameter]:
-    """``options`` as parameters of a command."""
-    found = []
-    for one in options:
-        how: dict[str, Any] = {"help": one.help, "rich_help_panel": one.panel}
-        kind: Any = _KINDS.get(one.kind)
-        default = one.default
-        if one.kind == "word":
-            kind = _ENUM(one.name, {word: word for word in one.choices})
-            default = None if default is None else kind(default)
-        elif one.kind.endswith(" or word"):
-            kind = float if one.kind.startswith("float") else int
-            read_number = number if kind is float else whole_number
-            how |= {"parser": _number_or_word(one, read_number), "metavar": "|".join(["NUMBER", *one.choices])}
-        elif one.kind in _METAVARS:
-            how |= {"metavar": _METAVARS[one.kind]}
-        if one.name in _MEASURES:
-            how |= {"autocompletion": complete_measure, "metavar": "MEASURE"}
-        names = ("--measure", "-m") if one.name == "measure" else ()
-        kind = kind | None if one.optional else kind
-        annotation = Annotated[kind, typer.Option(*names, **how)]
-        found.append(inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
-    return found
-
-
-def given_settings(ranker: "type[Ranker]", options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the constructor takes for what the command line gave."""
-    found: dict[str, Any] = {}
-    for name, option in options.items():
-        one = ranker.settings[name]
-        if isinstance(option, list) and _is_kind(one, Mapping):
-            found[name] = dict(_pair(one, word) for word in option) or one.default
-        elif isinstance(option, list) and _kind_of(one) == "groups":
-            found[name] = tuple(tuple(group.split(",")) for group in option)
+def make_ranker(kind: "type[Ranker]", options: Mapping[str, object]) -> "Ranker":
+    """Return a ranker with the settings that the options give."""
+    settings: dict[str, Any] = {}
+    for name, value in options.items():
+        setting = kind.settings[name]
+        form = _form(setting)
+        if isinstance(value, list) and form == "pairs":
+            settings[name] = dict(_pair(name, word) for word in value) or setting.default
+        elif isinstance(value, list) and form == "groups":
+            settings[name] = tuple(tuple(group.split(",")) for group in value)
         else:
-            found[name] = option.value if isinstance(option, Enum) else tuple(option) if isinstance(option, list) else option
-    return found
+            settings[name] = value.value if isinstance(value, Enum) else tuple(value) if isinstance(value, list) else value
+    return kind(**settings)
 
 
-def _kind_of(one: "Setting") -> str | None:
-    """What its words on the command line are, or None."""
-    if _is_kind(one, Mapping):
+def _form(setting: "Setting") -> str | None:
+    """Return the form of the setting's values on the command line, a key of `_TYPES` or "word"; None if words cannot write them."""
+    if _has_kind(setting, Mapping):
         return "pairs"
-    if _is_kind(one, Sequence, str):
+    if _has_kind(setting, Sequence, str):
         return "names"
-    if _is_kind(one, Sequence, Sequence[str]):
+    if _has_kind(setting, Sequence, Sequence[str]):
         return "groups"
-    if _is_kind(one, Sequence, int):
+    if _has_kind(setting, Sequence, int):
         return "numbers"
-    number = next((kind.__name__ for kind in (float, int) if kind in one.kinds), None)
-    if one.choices:
-        return "word" if number is None else f"{number} or word"
-    return "bool" if bool in one.kinds else number or ("text" if str in one.kinds else None)
+    number_type = next((kind.__name__ for kind in (float, int) if kind in setting.kinds), None)
+    if setting.choices:
+        return "word" if number_type is None else f"{number_type} or word"
+    return "bool" if bool in setting.kinds else number_type or ("text" if str in setting.kinds else None)
 
 
-def _is_kind(one: "Setting", origin: type, inner: Any = None) -> bool:
-    """May it be of that kind, as a mapping or a list?"""
-    own = [kind for kind in one.kinds if isinstance(get_origin(kind), type) and get_origin(kind) is not Literal]
-    return any(issubclass(get_origin(kind), origin) and (inner is None or get_args(kind)[0] == inner) for kind in own)
+def _has_kind(setting: "Setting", origin: type, item: object = None) -> bool:
+    """Return whether a value may be of the generic type ``origin``, such as a sequence, with items of the type ``item``."""
+    generic = [kind for kind in setting.kinds if isinstance(get_origin(kind), type) and get_origin(kind) is not Literal]
+    return any(issubclass(get_origin(kind), origin) and (item is None or get_args(kind)[0] == item) for kind in generic)
 
 
-def _number_or_word(one: Declared, read_number: Callable[[str], float]) -> Callable[[Any], Any]:
-    """How an option is read that takes a number or one of some words."""
+def _number_or_word(setting: "Setting", form: str) -> Callable[[object], object]:
+    """Return the parser of an option that takes a number or a word."""
+    parse_number = number if form.startswith("float") else whole_number
 
-    def read(text: Any) -> Any:
-        if text is None or text in one.choices or not isinstance(text, str):  # a default is a number already
+    def parse(text: object) -> object:
+        if text is None or text in setting.choices or not isinstance(text, str):  # a default is a number already
             return text
         try:
-            return read_number(text)
+            return parse_number(text)
         except ValueError:
-            raise ValueError(f"{text!r} is not a number or {' or '.join(one.choices)}") from None
+            raise ValueError(f"{text!r} is not a number or {' or '.join(setting.choices)}") from None
 
-    return read
+    return parse
 
 
-def _pair(one: "Setting", word: str) -> tuple[str, int]:
-    """Return the name and the number of ``word``."""
+def _pair(option: str, word: str) -> tuple[str, int]:
+    """Parse NAME=VALUE."""
     name, _, value = word.rpartition("=")
     try:
         return name, whole_number(value)
     except ValueError:
-        raise typer.BadParameter(f"--{one.name} {word!r} is not NAME=VALUE, e.g. --{one.name} price=-1") from None
+        raise typer.BadParameter(f"--{option} {word!r} is not NAME=VALUE, e.g. --{option} price=-1") from None

@@ -1,24 +1,24 @@
-"""``exactrank reproduce``: lists the published experiments, or runs one again and writes what came of it."""
+"""``exactrank reproduce``: list the published experiments, or run one again and write its finding."""
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from exactrank._support.text import printable
-from exactrank.cli.common import Force, Json, Seed, Threads, print_json, say, tell, write
+from exactrank.cli.common import Force, Json, Seed, Threads, print_json, print_line, print_note, print_text
 
 if TYPE_CHECKING:
     from exactrank.reproduce.experiment import Experiment, Tell
 
 Name = Annotated[str | None, typer.Argument(help="The experiment; without one, all are listed.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for the report, its numbers and its figure.")]
-Full = Annotated[bool, typer.Option("--full", help="On the scale of the paper.")]
-Data = Annotated[list[Path] | None, typer.Option(help="Folder with Fold1, Fold2, ... to take in place of artificial data; repeatable.")]
+Full = Annotated[bool, typer.Option("--full", help="Run it on the scale of the paper.")]
+Data = Annotated[list[Path] | None, typer.Option(help="Folder with Fold1, Fold2, ... to use in place of artificial data; repeatable.")]
 
 
 def reproduce(
@@ -47,25 +47,24 @@ def reproduce(
     experiment = experiment if threads is None else replace(experiment, threads=threads)
     if data:
         if not isinstance(experiment, OnFolds):
-            raise IncompatibleError(f"{experiment.name} is run on artificial data alone; leave --data out")
-        given: dict[str, Any] = {"data": tuple(map(str, data))}
-        experiment = replace(experiment, **given)
+            raise IncompatibleError(f"{experiment.name} runs on artificial data only; leave --data out")
+        experiment = replace(experiment, data=tuple(map(str, data)))
     start = time.perf_counter()
     try:
         with finding_files(name, out, force=force) as keep:
-            with _bar(experiment, quiet=as_json) as heard:
-                finding = experiment.run(heard)
+            with _progress(experiment, quiet=as_json) as tell:
+                finding = experiment.run(tell)
             paths = keep(finding)
     except KeyboardInterrupt:
-        tell("interrupted; nothing was written")
+        print_note("interrupted; nothing was written")
         raise typer.Exit(1) from None
     seconds = time.perf_counter() - start
     if as_json:
         print_json(finding.to_json() | {"paths": [str(path) for path in paths], "seconds": round(seconds, 3)})
         return
-    write(printable(finding.to_markdown(), lines=True))
-    say(f"The published finding {finding.verdict}.")
-    say(f"{', '.join(map(str, paths))}: {seconds:.0f} s")
+    print_text(printable(finding.to_markdown(), lines=True))
+    print_line(f"The published finding {finding.verdict}.")
+    print_line(f"{', '.join(map(str, paths))}: {seconds:.0f} s")
 
 
 def _list(as_json: bool) -> None:
@@ -84,16 +83,16 @@ def _list(as_json: bool) -> None:
 
 
 @contextmanager
-def _bar(experiment: "Experiment", *, quiet: bool) -> Iterator["Tell"]:
-    """A progress bar with what is done next."""
+def _progress(experiment: "Experiment", *, quiet: bool) -> Iterator["Tell"]:
+    """Draw a progress bar with the next stage."""
     from exactrank._support.progress_bars import ProgressLine, progress_bar
 
-    stages, told = experiment.stages, 0
+    stages, finished = experiment.stages, 0
     with progress_bar(experiment.name, quiet=quiet) as draw:
 
         def show(line: str) -> None:
-            nonlocal told
-            draw(ProgressLine(told / stages if stages else None, line))
-            told += 1
+            nonlocal finished
+            draw(ProgressLine(finished / stages if stages else None, line))
+            finished += 1
 
         yield show

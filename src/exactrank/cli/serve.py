@@ -1,8 +1,9 @@
-"""The command that answers requests by models."""
+"""The command that serves models over HTTP."""
 
 import re
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated
 
 import typer
 
@@ -10,21 +11,30 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  #: of a model
 HOST = re.compile(r"[A-Za-z0-9_.:%-]+")
 
 
+class UnknownFeatures(StrEnum):
+    """Treatment of features that a model does not have."""
+
+    REFUSE = "refuse"
+    IGNORE = "ignore"
+
+
 def serve(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL | NAME=MODEL ...", help="Model files; a name is by default that of the file.")
+        list[str], typer.Argument(metavar="MODEL | NAME=MODEL ...", help="Model files; a model is named by its file if NAME= is missing.")
     ],
-    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 is all of this machine's.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0: any that is free.")] = 8000,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that answer, each with the models in its memory.")] = 1,
+    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 stands for all addresses of this machine.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0: any free port.")] = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Number of processes that answer, each with the models in its memory.")] = 1,
     max_documents: Annotated[int, typer.Option(min=1, help="Maximum number of documents in a request.")] = 10_000,
     max_bytes: Annotated[int, typer.Option(min=1, help="Maximum size of a request's body.")] = 32 << 20,
     timeout: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds that a request may take.")] = 10.0,
-    unknown: Annotated[str, typer.Option(help="Features that a model does not have: refuse or ignore.")] = "refuse",
-    watch: Annotated[float, typer.Option(min=0, max=86400, help="Seconds between two looks at the model files; 0: never.")] = 1.0,
-    access_log: Annotated[bool, typer.Option("--access-log", help="Print a line of JSON per request.")] = False,
+    unknown: Annotated[UnknownFeatures, typer.Option(help="Treatment of features that a model does not have.")] = UnknownFeatures.REFUSE,
+    watch: Annotated[
+        float, typer.Option(min=0, max=86400, help="Seconds between two checks whether model files have changed; 0: never.")
+    ] = 1.0,
+    access_log: Annotated[bool, typer.Option("--access-log", help="Print one line of JSON per request.")] = False,
 ) -> None:
-    """Serve models over HTTP: POST the documents of a query, get their scores and their order."""
+    """Serve models over HTTP: POST the documents of a query, and get their scores and their order."""
     from exactrank.errors import IncompatibleError, SettingError
 
     try:
@@ -35,20 +45,17 @@ def serve(
     except ImportError as error:
         raise IncompatibleError(f"serve needs {error.name}, which is not installed; pip install 'exactrank[serve]'") from None
     from exactrank.serve.app import Rules
-    from exactrank.serve.server import serve as served
+    from exactrank.serve.server import serve as serve_models
 
     paths: dict[str, Path] = {}
-    for given in models:
-        name, found, path = given.partition("=")
-        name, path = (name, path) if found and "/" not in name else (Path(given).name.partition(".")[0], given)
+    for argument in models:
+        name, equals, path = argument.partition("=")
+        name, path = (name, path) if equals and "/" not in name else (Path(argument).name.partition(".")[0], argument)
         if not NAME.fullmatch(name):
             raise SettingError(f"a model cannot be called {name!r}; write NAME=MODEL with letters, digits, - and _")
         if name in paths:
-            raise SettingError(f"two models are called {name!r}; write NAME=MODEL to give each its own")
+            raise SettingError(f"two models are called {name!r}; write NAME=MODEL to give each its own name")
         paths[name] = Path(path)
-    if unknown not in ("refuse", "ignore"):
-        raise SettingError(f"--unknown is {unknown!r}; expected refuse or ignore")
     if not HOST.fullmatch(host):
         raise SettingError(f"--host is {host!r}; give an address of this machine, such as 127.0.0.1 or ::1, or its name")
-    rule = cast(Literal["refuse", "ignore"], unknown)
-    served(paths, host, port, workers, Rules(max_documents, max_bytes, timeout, rule, watch, access_log))
+    serve_models(paths, host, port, workers, Rules(max_documents, max_bytes, timeout, unknown.value, watch, access_log))

@@ -1,10 +1,9 @@
-"""Tables of the commands. No text is ever taken for markup, and all of it is `printable`.
+"""Tables of the commands. No text is interpreted as markup, and all text is made `printable`.
 
 This module imports rich, so commands import it where they print.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -13,15 +12,16 @@ from rich.text import Text
 from exactrank._support.text import printable
 from exactrank.cli.common import stdout
 
-Cell = str | Sequence[str]  #: a line, or several
+Cell = str | Sequence[str]  #: one line or several
 
 
 class PlainTable(RichTable):
     """A table of plain text: the only kind that commands print."""
 
-    def __init__(self, *columns: str, title: str | None = None, caption: str | None = None, **settings: Any) -> None:
-        super().__init__(title=None if title is None else _text(title), caption=None if caption is None else _text(caption), **settings)
-        for name in columns:  # names that are too long for a column go on in the next line, so that they can be told apart
+    def __init__(self, *columns: str, title: str | None = None, caption: str | None = None, show_header: bool = True) -> None:
+        title_text, caption_text = (None if text is None else _text(text) for text in (title, caption))
+        super().__init__(title=title_text, caption=caption_text, show_header=show_header)
+        for name in columns:  # a name that is too long for a column goes on in the next line, so that names stay distinct
             self.add_column(_text(name), overflow="fold")
 
     def row(self, *cells: Cell) -> None:
@@ -37,7 +37,7 @@ def show(*parts: PlainTable | str) -> None:
 
 
 def width_and_color() -> tuple[int, bool]:
-    """How wide stdout is, and whether it shows colors."""
+    """Return the width of stdout, and whether it shows colors."""
     console = _stdout()
     return console.width, console.is_terminal
 

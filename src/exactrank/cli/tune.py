@@ -1,21 +1,19 @@
-"""``exactrank tune METHOD``: the settings that do best on validation queries, and the model that has them."""
+"""``exactrank tune METHOD``: find the settings that do best on validation queries, and train the model with them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.cluster import Dask, backend_at
-from exactrank.cli.common import Force, Json, Reading, Seed, Source, measure_option, number, print_json, read, tell, write
+from exactrank.cli.cluster import Dask, cluster_at
+from exactrank.cli.common import Force, Json, Reading, Seed, Source, json_number, measure_option, print_json, print_note, print_text, read
 from exactrank.cli.compare import AllThreads, MLflow, Seconds, Trials, Workers
-from exactrank.cli.completion import complete_ranker
+from exactrank.cli.names import complete_ranker
 
 if TYPE_CHECKING:
-    from exactrank.backends.dask import DaskBackend
     from exactrank.compare.tune import Tuned
 
-#: Trials that a table shows.
-SHOWN = 10
+SHOWN = 10  #: trials in the table
 
 
 def tune(
@@ -27,7 +25,7 @@ def tune(
     reading: Reading,
     valid: Annotated[Path | None, typer.Option(help="Validation data. [default: cross-validation by query]")] = None,
     measure: Annotated[str, measure_option("The measure to train and tune on.")] = "nDCG@10",
-    folds: Annotated[int, typer.Option(min=2, help="Parts into which the queries are dealt, without validation data.")] = 5,
+    folds: Annotated[int, typer.Option(min=2, help="Parts into which the queries are divided if there is no validation data.")] = 5,
     trials: Trials = 20,
     seconds: Seconds = None,
     force: Force = False,
@@ -38,11 +36,11 @@ def tune(
     mlflow: MLflow = None,
     as_json: Json = False,
 ) -> None:
-    """Try settings of a method by the measure on validation queries, and write the model with the best."""
+    """Try settings of a method on validation queries, and write the model with the best."""
     from exactrank._support.files import is_stream, whole_file
     from exactrank.compare.contenders import find_contender
     from exactrank.compare.race import checked_budget
-    from exactrank.compare.tune import tune as tuned
+    from exactrank.compare.tune import tune as tune_method
     from exactrank.errors import IncompatibleError
     from exactrank.measures.parse import parse_measure
 
@@ -57,35 +55,37 @@ def tune(
         check_tracking(mlflow)
     if dask is not None and is_stream(out):
         raise IncompatibleError(f"--dask keeps the data of trials beside the model, but --out {out} is standard output; give a path")
-    with backend_at(dask, None) as backend, whole_file(out, force=force) as file:
+    with cluster_at(dask) as backend, whole_file(out, force=force) as file:
         train, held_out = read(data, reading), None if valid is None else read(valid, reading)
-        found = tuned(
+        tuned = tune_method(
             train, method, measure, valid=held_out, folds=folds, trials=trials, seconds=seconds, seed=seed, workers=workers,
-            threads=threads, backend=cast("DaskBackend | None", backend),
+            threads=threads, backend=backend,
             scratch=None if backend is None else out.resolve().parent, progress=not as_json,
         )  # fmt: skip
-        file.write(found.ranker.model_.to_bytes())
-    _show(found, measure, out, as_json)
+        file.write(tuned.ranker.model_.to_bytes())
+    _show(tuned, measure, out, as_json)
     if mlflow is not None:
-        log_tuned(found, out, mlflow)
-    if not found.complete:
-        tell(f"interrupted; {out} has the best settings of the {len(found.trials)} trials that were finished")
+        log_tuned(tuned, out, mlflow)
+    if not tuned.complete:
+        print_note(f"interrupted; {out} has the best settings of the {len(tuned.trials)} trials that were finished")
         raise typer.Exit(1)
 
 
-def _show(found: "Tuned", measure: str, out: Path, as_json: bool) -> None:
+def _show(tuned: "Tuned", measure: str, out: Path, as_json: bool) -> None:
     from exactrank._support.tables import Cell, Table
     from exactrank.cli.terminal import width_and_color
 
     if as_json:
-        trials = [{"settings": t.settings, "value": number(t.valid), "seconds": t.seconds, "failed": t.failed} for t in found.trials]
-        print_json({"path": str(out), "measure": measure, "settings": found.settings, "value": number(found.best.valid), "trials": trials})
+        trials = [{"settings": t.settings, "value": json_number(t.valid), "seconds": t.seconds, "failed": t.failed} for t in tuned.trials]
+        print_json(
+            {"path": str(out), "measure": measure, "settings": tuned.settings, "value": json_number(tuned.best.valid), "trials": trials}
+        )
         return
-    ranked = sorted(found.trials, key=lambda trial: -1.0 if trial.valid is None else trial.valid, reverse=True)[:SHOWN]
+    best = sorted(tuned.trials, key=lambda trial: -1.0 if trial.valid is None else trial.valid, reverse=True)[:SHOWN]
     rows: list[list[Cell]] = []
-    for t in ranked:
+    for t in best:
         settings = [f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}" for name, value in t.settings.items()]
         rows.append([t.failed or float(t.valid or 0.0), f"{t.seconds:.1f}", ", ".join(settings) or "the defaults"])
-    note = f"The best of {len(found.trials)} trials; {out} has the settings of the first."
-    table = Table(f"{found.ranker.name}, {measure} on validation queries", ("validation", "s", "settings"), rows, note)
-    write(table.text(*width_and_color()))
+    note = f"The best of {len(tuned.trials)} trials; {out} has the settings of the first."
+    table = Table(f"{tuned.ranker.name}, {measure} on validation queries", ("validation", "s", "settings"), rows, note)
+    print_text(table.text(*width_and_color()))

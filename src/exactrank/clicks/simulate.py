@@ -43,13 +43,13 @@ def simulate_clicks(
     model: Literal["pbm", "cascade"] = "pbm",
     *,
     sessions: int = 100,
-    shown: int = 10,
+    page_size: int = 10,
     rankers: int = 4,
     jitter: float = 1.0,
     propensity: Given = "1/k",
     seed: int = 0,
 ) -> Simulated:
-    """Clicks in ``sessions`` sessions per query of ``data``, which needs document ids; each shows ``shown`` documents.
+    """Clicks in ``sessions`` sessions per query of ``data``, which needs document ids; each shows ``page_size`` documents.
 
     ``propensity`` are the probabilities that each rank is looked at, in the position-based model. ``jitter`` is in units of the spread
     of a ranker's scores within a query.
@@ -57,14 +57,14 @@ def simulate_clicks(
     check_data(data)
     if model not in ("pbm", "cascade"):
         raise DataError(f"model={model!r} is not a click model; use 'pbm' or 'cascade'")
-    check_count("shown", shown, 1, DEEPEST)
-    check_count("sessions", sessions, 1, max(1, MOST_IMPRESSIONS // (data.n_queries * min(shown, data.longest))))
+    check_count("page_size", page_size, 1, DEEPEST)
+    check_count("sessions", sessions, 1, max(1, MOST_IMPRESSIONS // (data.n_queries * min(page_size, data.longest))))
     check_count("rankers", rankers, 1, MOST_RANKERS)
     check_count("seed", seed, 0)
     check_number("jitter", jitter)
     if data.docid is None:
         raise DataError("the data has no document ids, which a click log needs; read it with ids, or generate it with --clicks")
-    depth = min(shown, data.longest)
+    depth = min(page_size, data.longest)
     theta = given_propensities(propensity, np.arange(1, depth + 1)).at(np.arange(1, depth + 1))
     relevance = LEAST + (MOST - LEAST) * np.maximum(data.y, 0.0) / max(float(data.y.max()), 1.0)
     live, pages = _live_scores(data, rankers, seed), list[Pages]()

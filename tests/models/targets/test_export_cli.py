@@ -99,7 +99,7 @@ def test_what_stands_there_stays(files, tmp_path):
 @pytest.mark.parametrize(
     ("model", "options", "says"),
     [
-        ("trees.json", ["--to", "onnx"], "onnx is no text to be shown; give the file that it goes to, --out model.onnx"),
+        ("trees.json", ["--to", "onnx"], "onnx is binary and cannot be printed; give a file, --out model.onnx"),
         ("trees.json", ["--to", "onxn", "--out", "m"], "there is no export target 'onxn' (did you mean onnx?)"),
         ("trees.json", ["--to", "", "--out", "m"], "'' is not a target; write e.g. solr"),
         ("trees.json", ["--to", "onnx(ml_opset=)", "--out", "m"], "cannot read the settings"),

@@ -13,8 +13,9 @@ from typing import Any
 from sklearn.base import clone
 
 from exactrank._support.arguments import checked_list
-from exactrank._support.registry import Registry, load_entry_point
+from exactrank._support.registry import load_entry_point
 from exactrank._support.text import did_you_mean, reason_of
+from exactrank.compare import CONTENDERS
 from exactrank.compare.contender import Contender
 from exactrank.compare.contenders.estimator import EstimatorContender
 from exactrank.compare.contenders.ranker import RankerContender
@@ -25,12 +26,6 @@ from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.notation import Method, parse_method
 
-#: Where each peer is, by its name in the notation; imported when asked for.
-CONTENDERS: Registry[type] = Registry("method", {
-    "lightgbm": "exactrank.compare.contenders.lightgbm:LightGBM",
-    "xgboost": "exactrank.compare.contenders.xgboost:XGBoost",
-    "catboost": "exactrank.compare.contenders.catboost:CatBoost",
-}, "exactrank.contenders", lambda value: isinstance(value, type))  # fmt: skip
 FOUND = "write package.module:Class, of a module that Python finds: of a package that is installed, or with its folder in PYTHONPATH"
 
 
