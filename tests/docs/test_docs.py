@@ -31,6 +31,7 @@ from typer.main import get_command
 import exactrank as er
 from exactrank._support.settings import Setting
 from exactrank.cli import app
+from exactrank.cli.train import training_command
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import known_measures
 from exactrank.rankers import RANKERS
@@ -195,7 +196,8 @@ def all_commands(name, command):
     """(heading, command) of a command, or of those in a group, which share one heading."""
     if hasattr(command, "list_commands"):
         for inner in command.list_commands(None):
-            yield from ((name, found) for _, found in all_commands(inner, command.get_command(None, inner)))
+            member = training_command(inner) if name == "train" else command.get_command(None, inner)
+            yield from ((name, found) for _, found in all_commands(inner, member))
     else:
         yield name, command
 
