@@ -258,7 +258,7 @@ def test_weights_and_offsets_of_data_are_in_its_frame():
 
 def test_a_feature_called_as_another_column_is_refused_in_a_frame_and_shown():
     given = er.RankingData.from_arrays([[1.0]], [0], group=[1], feature_names=["relevance"])
-    with pytest.raises(er.errors.DataError, match="the feature 'relevance' is called as another column"):
+    with pytest.raises(er.errors.DataError, match="the feature 'relevance' has the name of another column"):
         given.to_frame()
     assert given._repr_html_().count(">relevance<") == 2
 

@@ -359,7 +359,7 @@ def test_columns_are_written_with_shards_and_must_be_in_all_files(tmp_path):
         np.testing.assert_array_equal(loaded.extra_columns[name], values)
     shards = cut_into(data, tmp_path, [100], "cut")
     er.write(replace(query_range(data, 100, 300), extra_columns={}), tmp_path / "cut-0001.xr", force=True)
-    with pytest.raises(er.errors.DataError, match=r"cut-0001\.xr and .*cut-0000\.xr differ in their columns beside the features"):
+    with pytest.raises(er.errors.DataError, match=r"cut-0001\.xr and .*cut-0000\.xr differ in their extra columns"):
         er.RankNet().fit(shards)
     with pytest.raises(er.errors.DataError, match=r"the data has no column 'profit'; it has revenue, margin, x0"):
         er.RankNet("profit@5").fit(cut_into(data, tmp_path, [100], "cut"))

@@ -104,9 +104,9 @@ def convert(
     if shards is not None:
         if columns:
             raise SettingError("--columns keeps the features of one cache by column, and workers need no such copy; leave it out")
-        from exactrank.data.write_shards import replaced, write_shards
+        from exactrank.data.write_shards import replaceable_files, write_shards
 
-        replaced(target, force)  # before the work
+        replaceable_files(target, force)  # before the work
         with regular_file(source) as file, output_folder(target), scratch_folder(target) as scratch:
             cache = scratch / "whole.xr"
             _convert(file, cache, reading, run)

@@ -3,13 +3,15 @@
     result = data.ask(question) = question.combine([question.ask(part) for part in the parts of data])          (1)
 
 Every answer about ranking data is a sum over queries, or a list of one value per query. So data may lie anywhere: a `RankingData` is one
-part in this process, and `exactrank.data.sharded.ShardedData` is many parts, each answered for where it lies. A question is a frozen,
-picklable value; its answers are combined in the order of the parts, so no result depends on who answered, when, or how often somebody had
-to be asked again. Nothing with a value per document leaves a part, unless a question is made for that.
+part in this process, and a `exactrank.data.sharded.ShardedData` is many parts, each of which answers where it lies. A question is a frozen,
+picklable value. Its answers are combined in the order of the parts, so no result depends on which worker answered, when, or how often a
+part was asked again. Values per document leave a part only if a question is made for that.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -17,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arrays import Boundaries, Ids, PerDocument, PerQuery
+from exactrank.data.blocks import Moments, moments_of, sums_by_block, wide_blocks
+from exactrank.data.immutable import seal
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
 
@@ -28,15 +32,14 @@ R = TypeVar("R")
 Answer = TypeVar("Answer")
 Result_co = TypeVar("Result_co", covariant=True)
 
-Moments = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]  #: mean and standard deviation of each feature
-Mask = npt.NDArray[np.bool_]  #: of queries
-Score = Callable[["RankingData"], PerDocument]  #: scores the documents of any part; picklable
-Change = Callable[["RankingData"], "RankingData"]  #: of any part; picklable
-#: Other weights of some queries, from the number of the first in the whole and their weights; can be compared and pickled.
+Number = TypeVar("Number", bound=np.generic)
+
+Mask = npt.NDArray[np.bool_]  #: one boolean per query
+Score = Callable[["RankingData"], PerDocument]  #: scores the documents of a part; picklable
+Change = Callable[["RankingData"], "RankingData"]  #: changes a part; picklable
+#: Returns new weights of consecutive queries, given the number of the first query and their weights; comparable and picklable.
 Weigh = Callable[[int, PerQuery], PerQuery]
-
-
-#: The class that computes in place of each class of kernels, with the same methods.
+#: For each class of kernels, the class with the same methods that replaces it.
 Kernels = Mapping[type, type[Any]]
 
 
@@ -51,45 +54,45 @@ class GlobalFacts:
 
 
 class Question(Protocol[Answer, Result_co]):
-    """(1)."""
+    """A question to the parts of a dataset, (1)."""
 
     def ask(self, part: "Part") -> Answer:
-        """Answer for the queries of ``part``, where they lie."""
+        """Return the answer of ``part``; runs where the part lies."""
 
     def combine(self, answers: Sequence[Answer]) -> Result_co:
-        """Return the result, of the answers in the order of the parts."""
+        """Return the result; ``answers`` are in the order of the parts."""
 
 
 @dataclass(eq=False)
 class Part:
-    """Queries in one place, of which the first has the number ``first`` in the whole; ``memo`` is for what questions compute once."""
+    """Consecutive queries of a dataset that lie in one place; ``memo`` holds what questions compute once."""
 
     data: "RankingData"
-    first: int = 0
-    is_complete: bool = True  #: is it all there is?
-    first_document: int = 0  #: the number of its first document in the whole
+    first: int = 0  #: number of its first query in the dataset
+    is_complete: bool = True  #: whether the part is the whole dataset
+    first_document: int = 0  #: number of its first document in the dataset
     memo: dict[object, Any] = field(default_factory=dict, repr=False)
-    _lock: Any = field(default_factory=RLock, repr=False)  #: of the memo
+    _lock: AbstractContextManager[object] = field(default_factory=RLock, repr=False)  #: protects the memo
     _recent: dict[str, dict[object, Any]] = field(default_factory=dict, repr=False)
 
     def ask(self, question: Question[A, R]) -> R:
-        """Answer for this part alone."""
+        """Return the result of ``question`` about this part."""
         return question.combine([question.ask(self)])
 
     def with_memo(self) -> "Part":
-        """Return the same part, which shares what is computed once, but not what is computed again and again."""
+        """Return the same part with the same memo, but without recent values."""
         return Part(self.data, self.first, self.is_complete, self.first_document, self.memo, self._lock)
 
     def of(self, data: "RankingData") -> "Part":
-        """Return a part with the same documents, maybe with other weights of queries, that shares all that is remembered."""
+        """Return a part with the memo of this one; ``data`` has the same documents, but may have other query weights."""
         return replace(self, data=data)
 
     def kernel(self, kind: type[R]) -> type[R]:
-        """Return the class that computes for these documents what ``kind`` computes on the processor."""
+        """Return the class of kernels that replaces ``kind`` for this part, or ``kind`` itself."""
         return self.data.kernels.get(kind, kind)
 
     def single_part(self) -> "Part | None":
-        """Return itself, if it is all there is."""
+        """Return the part itself if it is the whole dataset."""
         return self if self.is_complete else None
 
     def once(self, key: object, make: Callable[[], R]) -> R:
@@ -100,11 +103,11 @@ class Part:
                     self.memo[key] = make()
         return self.memo[key]  # type: ignore[no-any-return]
 
-    def recent(self, kind: str, key: object, most: int, make: Callable[[], R]) -> R:
-        """Memoise ``make()`` under ``key``; of each ``kind`` only the ``most`` that were used last are kept."""
+    def recent(self, kind: str, key: object, limit: int, make: Callable[[], R]) -> R:
+        """Memoise ``make()`` under ``key``; only the ``limit`` most recently used values of each ``kind`` are kept."""
         values: dict[object, R] = self._recent.setdefault(kind, {})
         values[key] = values.pop(key) if key in values else make()
-        while len(values) > most:
+        while len(values) > limit:
             del values[next(iter(values))]
         return values[key]
 
@@ -116,14 +119,17 @@ class Answerer(Protocol):
         """Return the result of ``question``."""
 
     def with_memo(self) -> "Answerer":
-        """Return what answers the same questions, and remembers what they compute, for several questions in turn."""
+        """Return an answerer with a memo, for several questions about the same data."""
 
     def single_part(self) -> Part | None:
-        """Return the part that is all there is, in this process; None if the documents lie elsewhere."""
+        """Return the part that is the whole dataset; None if the documents do not lie in this process."""
 
 
 class Dataset(Answerer, Protocol):
-    """Queries with their documents, wherever these lie: values per query and per feature, and answers to questions."""
+    """Queries with their documents, wherever these lie: values per query and per feature, and answers to questions.
+
+    `DatasetBase` derives some of them from the others.
+    """
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -131,35 +137,39 @@ class Dataset(Answerer, Protocol):
 
     @property
     def levels(self) -> Levels:
-        """The texts that the codes of features stand for, where these are categories."""
+        """Texts of the codes of each feature that is a category."""
 
     @property
     def offset(self) -> Offset | None:
-        """From which features are kept as differences."""
+        """Offset of each feature: its values are ``X + offset``."""
 
     @property
     def n_features(self) -> int:
-        """How many features a document has."""
+        """Number of features."""
 
     @property
     def n_queries(self) -> int:
-        """How many queries there are."""
+        """Number of queries."""
+
+    @property
+    def global_facts(self) -> GlobalFacts | None:
+        """Facts about the dataset that this is a part of, or is to be cut into parts; None if there are none."""
 
     @property
     def n_documents(self) -> int:
-        """How many documents there are."""
+        """Number of documents."""
 
     @property
     def sizes(self) -> npt.NDArray[np.int64]:
-        """How many documents each query has."""
+        """Number of documents of each query."""
 
     @property
     def indptr(self) -> Boundaries:
-        """Where the documents of each query begin."""
+        """Boundaries of the queries: query q holds documents ``indptr[q]`` to ``indptr[q + 1]``."""
 
     @property
     def longest(self) -> int:
-        """How many documents the query with the most has."""
+        """Largest number of documents of a query."""
 
     @property
     def qid(self) -> Ids:
@@ -167,131 +177,169 @@ class Dataset(Answerer, Protocol):
 
     @property
     def query_weight(self) -> PerQuery | None:
-        """The weight of each query, if weights were given."""
+        """Weight of each query; None without weights."""
 
     @property
     def weights(self) -> PerQuery:
-        """The weight of each query; ones if none were given."""
+        """Weight of each query; ones without weights."""
 
     @property
     def moments(self) -> Moments:
-        """The mean and the standard deviation of each feature over all documents, weighted like their queries; none may be missing."""
+        """Mean and standard deviation of each feature over all documents, weighted by query weights; no value may be missing."""
 
     @property
     def preferences(self) -> Sized | None:
-        """Pairs of documents beside the grades, as many as there are; None where there are none."""
+        """Pairs of documents besides the grades, or a range of their number; None without pairs."""
 
     @property
     def grades_and_pairs(self) -> tuple[npt.NDArray[np.float64], Mask]:
-        """The least and the largest grade of each query; does it have pairs beside the grades?"""
+        """Smallest and largest grade of each query, and whether the query has pairs besides the grades."""
 
     @property
     def weighs_documents(self) -> bool:
-        """Do documents have weights of their own?"""
+        """Whether documents have weights."""
 
     @property
     def has_docid(self) -> bool:
-        """Do documents have ids?"""
+        """Whether documents have ids."""
 
     @property
     def checksum(self) -> str:
-        """A hash of the content, which tells whether a model saw this data or other."""
+        """Hash of the content, to recognize the data that a model was trained on."""
 
     @property
     def is_local(self) -> bool:
-        """Are the documents in this process, so that one value per document can be kept?"""
+        """Whether the documents lie in this process, so that one value per document can be stored."""
 
     @property
     def documents_per_round(self) -> int:
-        """A question takes as long as work on this number of documents, whatever is asked."""
+        """Fixed cost of a question, as a number of documents whose computation takes as long."""
 
-    def share_memo(self, other: "Dataset", parts: Answerer) -> Answerer | None:
-        """Return what answers for this data, and shares what ``parts`` remember of the ``other``; None if documents differ."""
+    def share_memo(self, base: "Dataset", parts: Answerer) -> Answerer | None:
+        """Return an answerer for this data that shares the memo of ``parts``, the answerer of ``base``; None if the documents differ."""
 
     def select(self, which: Mask) -> "Dataset":
-        """Return the queries for which ``which`` holds."""
+        """Return the queries that the mask ``which`` selects."""
 
     def reweigh(self, weigh: Weigh) -> "Dataset":
-        """Return the same queries with the weights that ``weigh`` makes of theirs."""
+        """Return the same queries with the weights that ``weigh`` returns."""
 
     def transform(self, change: Change, query_weight: PerQuery | None = None, facts: GlobalFacts | None = None) -> "Dataset":
-        """Return the same queries after a ``change``, with these weights; parts are told what they have to know of the ``whole``."""
+        """Return the same queries after ``change``, with these weights; parts get the global ``facts``."""
 
-    def restore_order(self, given: "Dataset", scores: PerDocument) -> "tuple[RankingData, PerDocument]":
-        """Return the judgments of this data, and ``scores`` of its documents, in the order in which these were ``given``."""
+    def restore_order(self, original: "Dataset", scores: PerDocument) -> "tuple[RankingData, PerDocument]":
+        """Return the judgments and the ``scores`` of this data in the order of the ``original`` data, which it was prepared from."""
 
     def without_levels(self) -> "Dataset":
-        """Return the same data, whose codes of categories count as numbers."""
+        """Return the same data with the codes of categories as plain numbers."""
 
     def judgments(self) -> "RankingData":
-        """Return the grades of all documents in this process, in the order in which they are prepared; features may be left out."""
+        """Return the grades of all documents in this process, in prepared order; features may be missing."""
 
     def gather(self) -> "RankingData":
-        """Return all queries in this process."""
+        """Return all queries as data in this process."""
 
     def forget(self) -> None:
-        """Give back what is remembered of this data: nobody will ask about it any more."""
+        """Release all memos of this data."""
 
 
 @dataclass(frozen=True)
 class EachPart(Generic[A]):
-    """The answers of ``answer``, one per part."""
+    """A list of the answers of all parts."""
 
     answer: Callable[[Part], A]
 
     def ask(self, part: Part) -> A:
-        """Answer for ``part``."""
         return self.answer(part)
 
     def combine(self, answers: Sequence[A]) -> list[A]:
-        """Return them in order."""
         return list(answers)
 
 
 @dataclass(frozen=True)
 class EachBlock(Generic[A]):
-    """The values that ``answer`` gives for blocks of queries, of all parts one after the other."""
+    """A list of values per block of queries, over all parts."""
 
     answer: Callable[[Part], Iterable[A]]
 
     def ask(self, part: Part) -> Iterable[A]:
-        """Answer for ``part``."""
         return self.answer(part)
 
     def combine(self, answers: Sequence[Iterable[A]]) -> list[A]:
-        """Return them in order."""
         return [block for blocks in answers for block in blocks]
 
 
 @dataclass(frozen=True)
-class Concatenated:
-    """The arrays that ``answer`` gives, one after the other along ``axis``: one value per query, or per document."""
+class Concatenated(Generic[Number]):
+    """The arrays of all parts, concatenated along ``axis``: one value per query, or per document."""
 
-    answer: Callable[[Part], npt.NDArray[Any]]
+    answer: Callable[[Part], npt.NDArray[Number]]
     axis: int = 0
 
-    def ask(self, part: Part) -> npt.NDArray[Any]:
-        """Answer for ``part``."""
+    def ask(self, part: Part) -> npt.NDArray[Number]:
         return self.answer(part)
 
-    def combine(self, answers: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """Return them as one array."""
+    def combine(self, answers: Sequence[npt.NDArray[Number]]) -> npt.NDArray[Number]:
         return answers[0] if len(answers) == 1 else np.concatenate(answers, axis=self.axis)
 
 
+class DatasetBase:
+    """Properties that every `Dataset` derives from its other properties."""
+
+    @property
+    def n_queries(self: Dataset) -> int:
+        """Number of queries."""
+        return len(self.qid)
+
+    @cached_property
+    def sizes(self: Dataset) -> npt.NDArray[np.int64]:
+        """Number of documents of each query."""
+        return seal(np.diff(self.indptr))
+
+    @cached_property
+    def longest(self: Dataset) -> int:
+        """Largest number of documents of a query, also in the other parts of the same dataset."""
+        return int(self.sizes.max()) if self.global_facts is None else self.global_facts.longest
+
+    @cached_property
+    def weights(self: Dataset) -> PerQuery:
+        """Weight of each query; ones without weights."""
+        return seal(np.ones(self.n_queries)) if self.query_weight is None else self.query_weight
+
+    @cached_property
+    def moments(self: Dataset) -> Moments:
+        """Mean and standard deviation of each feature over all documents, weighted by query weights; no value may be missing."""
+        unit = None if self.query_weight is None else float(np.repeat(self.query_weight, self.sizes).mean())
+        mean = np.sum(self.ask(EachBlock(_FeatureSums(unit, None))), axis=0) / self.n_documents
+        return moments_of(mean, np.sum(self.ask(EachBlock(_FeatureSums(unit, mean))), axis=0) / self.n_documents)
+
+
+@dataclass(frozen=True)
+class _FeatureSums:
+    """Sums of features by wide blocks; documents are weighted by the weights of their queries over ``unit``."""
+
+    unit: float | None
+    mean: npt.NDArray[np.float64] | None
+
+    def __call__(self, part: Part) -> list[npt.NDArray[np.float64]]:
+        data = part.data
+        share = None if self.unit is None else np.repeat(data.weights, data.sizes) / self.unit
+        return sums_by_block(data.X, share, data.indptr[wide_blocks(data.indptr)], self.mean)
+
+
 class CachedScore:
-    """A score that remembers its answers for the last two datasets of this process, for who asks again; they do not travel."""
+    """A score that caches its values for the last two datasets; pickling drops the cache."""
 
     def __init__(self, score: Score) -> None:
         self._score = score
-        self._answers: list[tuple[RankingData, PerDocument]] = []
+        self._cache: list[tuple[RankingData, PerDocument]] = []
 
     def __call__(self, data: "RankingData") -> PerDocument:
-        scores = next((scores for known, scores in self._answers if known is data), None)
+        scores = next((scores for cached_data, scores in self._cache if cached_data is data), None)
         if scores is None:
             scores = self._score(data)
-            self._answers = [*self._answers[-1:], (data, scores)]
+            self._cache = [*self._cache[-1:], (data, scores)]
         return scores
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type["CachedScore"], tuple[Score]]:
         return CachedScore, (self._score,)

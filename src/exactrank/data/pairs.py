@@ -22,7 +22,7 @@ from exactrank.data.duplicates import check_columns, check_documents
 from exactrank.data.files import existing
 from exactrank.data.formats.base import Columns
 from exactrank.data.frame import library, table_of
-from exactrank.data.preferences import Preferences, joined_preferences
+from exactrank.data.preferences import Preferences, concatenate_preferences
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError
 
@@ -109,7 +109,7 @@ def _added(data: RankingData, columns: Mapping[str, Cells], place: Callable[[int
         pair = f"{columns[BETTER][i]} and {columns[WORSE][i]}"
         raise DataError(f"{place(i)}: the rows {pair} belong to different queries; a pair is of two documents of one query")
     own = Preferences(found[0], found[1], _weights(columns.get(WEIGHT), len(of[0]), place))
-    return replace(data, preferences=joined_preferences([data.preferences, own], [0, 0]))
+    return replace(data, preferences=concatenate_preferences([data.preferences, own], [0, 0]))
 
 
 def _rows_by_id(data: RankingData, columns: Mapping[str, Cells], place: Callable[[int], str]) -> Rows:

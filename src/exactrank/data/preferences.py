@@ -104,7 +104,7 @@ def preferences_between(preferences: Preferences | None, first: int, last: int) 
     return Preferences(preferences.better[own] - first, preferences.worse[own] - first, preferences.weight[own])
 
 
-def joined_preferences(parts: Sequence[Preferences | None], sizes: Sequence[int]) -> Preferences | None:
+def concatenate_preferences(parts: Sequence[Preferences | None], sizes: Sequence[int]) -> Preferences | None:
     """The pairs of several data sets of these numbers of documents, one after the other."""
     starts = np.cumsum([0, *sizes])
     kept = [(part, start) for part, start in zip(parts, starts, strict=False) if part is not None]

@@ -1,8 +1,8 @@
 """Data in several files, cut into partitions that workers load themselves.
 
-The files of `Shards`, one after the other, are the whole. A partition is some wide blocks of it (`exactrank.data.blocks`), so each
-partition has the same sums of blocks whatever the cut, and blocks do not depend on which query lies in which file. A wide block that lies
-in several files is a partition of its own, read from all of them; nothing else is copied.
+The files of `Shards`, one after the other, are the dataset. A partition consists of wide blocks (`exactrank.data.blocks`), so sums over
+blocks do not depend on the cut, and blocks do not depend on which query lies in which file. A wide block that lies in several files is a
+partition of its own, read from all of them; nothing else is copied.
 """
 
 import glob
@@ -33,7 +33,7 @@ from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.immutable import seal
 from exactrank.data.levels import Levels
 from exactrank.data.precision import Offset
-from exactrank.data.preferences import joined_preferences, preferences_between
+from exactrank.data.preferences import concatenate_preferences, preferences_between
 from exactrank.data.ranking_data import BLOCK_BYTES, RankingData
 from exactrank.data.scratch_arrays import empty_matrix
 from exactrank.errors import DataError
@@ -43,9 +43,9 @@ FORMAT = "exactrank shards 1"
 
 @dataclass(frozen=True)
 class Shard:
-    """A file of the whole; what is known of it before it is opened: from a manifest, or nothing."""
+    """A file of the dataset, with what a manifest says about it; None without a manifest."""
 
-    path: str  #: or a URL
+    path: str  #: a path or a URL
     queries: int | None = None
     documents: int | None = None
     checksum: str | None = None
@@ -53,7 +53,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Shards:
-    """Ranking data in several files, in the order in which they are given; made by [`er.read_shards`][exactrank.read_shards]."""
+    """Ranking data in several files, in this order; build it with [`er.read_shards`][exactrank.read_shards]."""
 
     files: tuple[Shard, ...]
     options: ReadOptions = field(default_factory=ReadOptions)
@@ -69,7 +69,7 @@ def read_shards(
     n_features: int | None = None,
     columns: Columns | None = None,
 ) -> Shards:
-    """Data in several files, for training and evaluation with an engine: nothing of it is read yet.
+    """Return data in several files, for training and evaluation with a backend; the files are read later.
 
     ``paths`` is a pattern such as ``"data/part-*.xr"``, the folder or manifest that ``exactrank convert --shards`` wrote, or a list of
     files. Files are caches or of any other format, with the same features and whole queries; URLs such as ``s3://...`` need fsspec.
@@ -86,7 +86,7 @@ def read_shards(
 
 
 def _shards_at(path: str) -> list[Shard]:
-    """What a pattern, a manifest, its folder or a file stands for; workers may be in other folders, so that paths are whole ones."""
+    """Return the files of a pattern, a manifest, its folder or a file; paths are absolute, since workers may run in other folders."""
     if not is_remote(path):
         path = os.path.join(os.path.abspath(path), MANIFEST) if Path(path).is_dir() else os.path.abspath(path)
     if path.endswith(".json"):
@@ -114,12 +114,12 @@ def _manifest(path: str) -> list[Shard]:
 
 
 def manifest_of(shards: Sequence[Shard]) -> str:
-    """The text of a manifest, of files beside it."""
+    """Return the text of a manifest of files in its folder."""
     return json.dumps({"format": FORMAT, "shards": [asdict(shard) for shard in shards]}, indent=1) + "\n"
 
 
 def is_remote(path: str) -> bool:
-    """Is it a URL?"""
+    """Return whether ``path`` is a URL."""
     return "://" in path
 
 
@@ -137,7 +137,7 @@ def _filesystem(url: str) -> tuple[Any, str]:
 
 @contextmanager
 def local_copy(path: str) -> Iterator[Path]:
-    """The file at ``path``, fetched where it is a URL; caches that are mapped stay readable after their name is gone."""
+    """Yield the file at ``path``, downloaded if it is a URL; mapped caches stay readable after the copy is deleted."""
     if not is_remote(path):
         yield Path(path)
         return
@@ -153,7 +153,7 @@ def local_copy(path: str) -> Iterator[Path]:
 
 @dataclass(frozen=True, eq=False)
 class ShardFacts:
-    """What the client knows of a file: all that there is one of per query, but nothing that there is one of per document."""
+    """Facts about a file that the client holds: values per query, but no values per document."""
 
     checksum: str
     sizes: npt.NDArray[np.int64]
@@ -164,13 +164,18 @@ class ShardFacts:
     levels: Levels
     weighs_documents: bool
     has_docid: bool
-    extra_columns: tuple[str, ...]  #: the names of columns beside the features
-    pairs: int | None  #: how many pairs of documents there are, where it has any beside the grades
+    extra_columns: tuple[str, ...]  #: names
+    pairs: int | None  #: number of pairs of documents; None if the file has no pairs
+
+    @property
+    def offset_or_zeros(self) -> Offset:
+        """Offset of each feature; zeros without offsets."""
+        return np.zeros(len(self.feature_names)) if self.offset is None else self.offset
 
 
 def describe_shard(shard: Shard, options: ReadOptions) -> ShardFacts:
-    """What the file of ``shard`` holds, once it is found to be as the manifest says."""
-    data, checksum = _opened(shard.path, replace(options, verify=False), shard.checksum)
+    """Return the facts about the file of ``shard``, whose checksum must be that of the manifest."""
+    data, checksum = _open(shard.path, replace(options, verify=False), shard.checksum)
     return ShardFacts(
         checksum,
         np.diff(data.indptr),
@@ -186,7 +191,7 @@ def describe_shard(shard: Shard, options: ReadOptions) -> ShardFacts:
     )
 
 
-def _opened(path: str, options: ReadOptions, expected: str | None) -> tuple[RankingData, str]:
+def _open(path: str, options: ReadOptions, expected: str | None) -> tuple[RankingData, str]:
     if not is_remote(path) and os.path.islink(path) and not os.path.exists(path):
         raise nothing_at(path)
     if not is_remote(path) and not os.path.isfile(path):
@@ -199,74 +204,70 @@ def _opened(path: str, options: ReadOptions, expected: str | None) -> tuple[Rank
 
 
 def file_checksum(path: Path) -> str:
-    """Of a cache what it says of its footer, which has the checksums of everything else; of any other file that of its bytes."""
+    """Return the checksum of a cache's footer, which holds those of everything else, or the checksum of the bytes of any other file."""
     with open(path, "rb") as file:
         start = file.read(PREAMBLE.size)
         if start.startswith(MAGIC):
             try:
                 return f"{PREAMBLE.unpack(start)[4]:016x}"
             except struct.error:
-                pass  # too short to be a cache, which its reader says
+                pass  # too short to be a cache; its reader raises the error
         file.seek(0)
         digest = xxhash.xxh3_64()
-        while some := file.read(BLOCK_BYTES):
-            digest.update(some)
+        while block := file.read(BLOCK_BYTES):
+            digest.update(block)
     return digest.hexdigest()
 
 
-def check_alike(shards: Shards, described: Sequence[ShardFacts]) -> None:
-    """Raise where files do not fit together."""
-    first = described[0]
-    for file, each in zip(shards.files, described, strict=True):
+def check_alike(shards: Shards, facts: Sequence[ShardFacts]) -> None:
+    """Raise if files do not fit together."""
+    first = facts[0]
+    for file, other in zip(shards.files, facts, strict=True):
         kinds = {
-            "features": each.feature_names == first.feature_names,
-            "categories": each.levels == first.levels,
-            "query weights": (each.query_weight is None) == (first.query_weight is None),
-            "weights of documents": each.weighs_documents == first.weighs_documents,
-            "document ids": each.has_docid == first.has_docid,
-            "columns beside the features": each.extra_columns == first.extra_columns,
-            "pairs of documents": (each.pairs is None) == (first.pairs is None),
-            "offsets of features": np.array_equal(_zeros(each), _zeros(first)),
+            "features": other.feature_names == first.feature_names,
+            "categories": other.levels == first.levels,
+            "query weights": (other.query_weight is None) == (first.query_weight is None),
+            "weights of documents": other.weighs_documents == first.weighs_documents,
+            "document ids": other.has_docid == first.has_docid,
+            "extra columns": other.extra_columns == first.extra_columns,
+            "pairs of documents": (other.pairs is None) == (first.pairs is None),
+            "offsets of features": np.array_equal(other.offset_or_zeros, first.offset_or_zeros),
         }
         for kind, alike in kinds.items():
             if not alike:
                 raise DataError(f"{file.path} and {shards.files[0].path} differ in their {kind}; write them by exactrank convert --shards")
-    seen: dict[Any, int] = {}
-    for number, each in enumerate(described):
-        for query in each.qid.tolist():
-            if seen.setdefault(query, number) != number:
-                files = f"{shards.files[seen[query]].path} and {shards.files[number].path}"
+    file_of: dict[object, int] = {}
+    for number, file_facts in enumerate(facts):
+        for query in file_facts.qid.tolist():
+            if file_of.setdefault(query, number) != number:
+                files = f"{shards.files[file_of[query]].path} and {shards.files[number].path}"
                 raise DataError(
                     f"query {query} lies in {files}; a query must be whole in one file, as exactrank convert --shards writes it"
                 )
 
 
-def _zeros(described: ShardFacts) -> npt.NDArray[np.float64]:
-    return np.zeros(len(described.feature_names)) if described.offset is None else described.offset
-
-
 @dataclass(frozen=True)
 class Piece:
-    """The queries ``first`` to ``last`` of a file, or those of them that are ``chosen``: a bit each."""
+    """The queries ``first`` to ``last`` of a file, or those of them that ``mask`` selects, which has one bit per query."""
 
     path: str
     first: int
     last: int
     checksum: str
-    chosen: bytes | None = None
+    mask: bytes | None = None
 
     def load(self, options: ReadOptions) -> RankingData:
-        """Its queries, of which every byte is verified."""
-        these = replace(options, verify=slice(self.first, self.last))
-        data = query_range(_opened(self.path, these, self.checksum)[0], self.first, self.last)
-        if self.chosen is None:
+        """Return the queries, after a check of all their bytes."""
+        options = replace(options, verify=slice(self.first, self.last))
+        data = query_range(_open(self.path, options, self.checksum)[0], self.first, self.last)
+        if self.mask is None:
             return data
-        return some_queries(data, np.unpackbits(np.frombuffer(self.chosen, np.uint8), count=data.n_queries).astype(np.bool_))
+        return some_queries(data, np.unpackbits(np.frombuffer(self.mask, np.uint8), count=data.n_queries).astype(np.bool_))
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Some wide blocks of the whole, whose first query and document have there the numbers ``first`` and ``first_document``."""
+    """Consecutive wide blocks; ``first`` and ``first_document`` are the numbers of their first query and document in the dataset."""
 
     number: int
     first: int
@@ -277,45 +278,45 @@ class Partition:
     options: ReadOptions
 
     def load(self) -> RankingData:
-        """Its queries."""
-        found = [piece.load(self.options) for piece in self.pieces]
-        return found[0] if len(found) == 1 else concatenate(found)
+        """Return the queries."""
+        parts = [piece.load(self.options) for piece in self.pieces]
+        return parts[0] if len(parts) == 1 else concatenate(parts)
 
 
-def cut(shards: Shards, described: Sequence[ShardFacts], most: int) -> list[Partition]:
-    """The partitions of the whole: of at most ``most`` documents, or a single wide block, and of one file where that is possible."""
-    sizes = np.concatenate([each.sizes for each in described])
+def cut(shards: Shards, facts: Sequence[ShardFacts], limit: int) -> list[Partition]:
+    """Return partitions of at most ``limit`` documents, or of a single wide block, each of one file if that is possible."""
+    sizes = np.concatenate([file.sizes for file in facts])
     indptr = np.concatenate([[0], np.cumsum(sizes)])
-    ends = np.cumsum([len(each.sizes) for each in described])  # the files', in queries
+    ends = np.cumsum([len(file.sizes) for file in facts])  # the files', in queries
     return [
-        _partition(number, first, last, indptr, ends, shards, described)
-        for number, (first, last) in enumerate(pairwise([*begins_of(indptr, ends, most), int(ends[-1])]))
+        _partition(number, first, last, indptr, ends, shards, facts)
+        for number, (first, last) in enumerate(pairwise([*begins_of(indptr, ends, limit), int(ends[-1])]))
     ]
 
 
-def begins_of(indptr: Boundaries, ends: npt.NDArray[np.int64], most: int) -> list[int]:
-    """The queries at which partitions begin, of files that end before the queries ``ends``."""
+def begins_of(indptr: Boundaries, ends: npt.NDArray[np.int64], limit: int) -> list[int]:
+    """Return the queries at which partitions of at most ``limit`` documents begin; files end before the queries ``ends``."""
     begins = [0]
     for start, end in pairwise(wide_blocks(indptr).tolist()):
         files = np.searchsorted(ends, [begins[-1], start, end - 1], side="right")
-        if start > begins[-1] and (files[0] != files[2] or indptr[end] - indptr[begins[-1]] > most):
+        if start > begins[-1] and (files[0] != files[2] or indptr[end] - indptr[begins[-1]] > limit):
             begins.append(start)
     return begins
 
 
 def _partition(
-    number: int, first: int, last: int, indptr: Boundaries, ends: npt.NDArray[np.int64], shards: Shards, described: Sequence[ShardFacts]
+    number: int, first: int, last: int, indptr: Boundaries, ends: npt.NDArray[np.int64], shards: Shards, facts: Sequence[ShardFacts]
 ) -> Partition:
     pieces = []
     for file in range(int(np.searchsorted(ends, first, side="right")), int(np.searchsorted(ends, last - 1, side="right")) + 1):
-        begin = int(ends[file] - len(described[file].sizes))
+        begin = int(ends[file] - len(facts[file].sizes))
         bounds = max(first, begin) - begin, min(last, int(ends[file])) - begin
-        pieces.append(Piece(shards.files[file].path, *bounds, described[file].checksum))
+        pieces.append(Piece(shards.files[file].path, *bounds, facts[file].checksum))
     return Partition(number, first, int(indptr[first]), last - first, int(indptr[last] - indptr[first]), tuple(pieces), shards.options)
 
 
 def query_range(data: RankingData, first: int, last: int) -> RankingData:
-    """The queries ``first`` to ``last``, without a copy of X; rows are in the order of the data's documents."""
+    """Return the queries ``first`` to ``last``, without a copy of X; rows are in grouped order."""
     rows = slice(int(data.indptr[first]), int(data.indptr[last]))
     return RankingData(
         X=data.X[rows],
@@ -333,15 +334,15 @@ def query_range(data: RankingData, first: int, last: int) -> RankingData:
     )
 
 
-def some_queries(data: RankingData, which: npt.NDArray[Any]) -> RankingData:
-    """The queries of a part of the whole that are numbered, or masked, by ``which``: a part of the same whole."""
-    found = data.take_queries(which)
-    pairs = preferences_between(data.preferences, 0, 0) if found.preferences is None else found.preferences
-    return replace(found, global_facts=data.global_facts, preferences=pairs)
+def some_queries(data: RankingData, mask: npt.NDArray[np.bool_]) -> RankingData:
+    """Return the queries of a part that ``mask`` selects, as a part of the same dataset."""
+    part = data.take_queries(mask)
+    pairs = preferences_between(data.preferences, 0, 0) if part.preferences is None else part.preferences
+    return replace(part, global_facts=data.global_facts, preferences=pairs)
 
 
 def concatenate(parts: Sequence[RankingData]) -> RankingData:
-    """Return the queries of all ``parts``, which have the same features; weights that a part lacks are 1."""
+    """Return the queries of all ``parts``, which have the same features; missing weights become 1."""
     first = parts[0]
     X = empty_matrix((sum(part.n_documents for part in parts), first.n_features), first.X)
     np.concatenate([part.X for part in parts], out=X)
@@ -359,7 +360,7 @@ def concatenate(parts: Sequence[RankingData]) -> RankingData:
         offset=first.offset,
         levels=first.levels,
         extra_columns=concatenate_extra_columns([part.extra_columns for part in parts]),
-        preferences=joined_preferences([part.preferences for part in parts], [part.n_documents for part in parts]),
+        preferences=concatenate_preferences([part.preferences for part in parts], [part.n_documents for part in parts]),
         global_facts=first.global_facts,
         kernels=first.kernels,
     )

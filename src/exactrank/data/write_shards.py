@@ -1,4 +1,4 @@
-"""Writing data as several caches with a manifest that lists them, and several files as one."""
+"""Write data as several caches with a manifest that lists them, and read several files as one stream."""
 
 import re
 from collections.abc import Iterator
@@ -20,22 +20,19 @@ OURS = re.compile(r"part-\d{4}(-b)?\.xr")  #: the names of files that are writte
 
 
 def write_shards(data: RankingData, folder: Path, count: int, *, force: bool = False) -> Path:
-    """Write ``data`` as ``count`` caches of about equally many documents into ``folder``; returns their manifest, which appears last.
+    """Write ``data`` as ``count`` caches of about equal size into ``folder``, and their manifest last; return its path.
 
-    Until then an earlier manifest and its files stay as they are: new files have other names.
+    Until then an earlier manifest and its files stay unchanged: new files get other names.
     """
     if count > data.n_queries:
         raise DataError(f"--shards {count} is more than the {data.n_queries:,} queries, and a query is whole in one file; give fewer")
-    manifest, old = folder / MANIFEST, replaced(folder, force)
+    manifest, old = folder / MANIFEST, replaceable_files(folder, force)
     blocks = wide_blocks(data.indptr)
     edges = blocks if len(blocks) > 4 * count else np.arange(data.n_queries + 1)  # where blocks end, so that few lie in two files
-    wanted = np.linspace(0, data.n_documents, count + 1)[1:-1]
-    ends = [0, *edges[np.searchsorted(data.indptr[edges], wanted)].tolist(), data.n_queries]
-    ends = (
-        np.maximum.accumulate(ends).tolist()
-        if len(set(ends)) == len(ends)
-        else np.linspace(0, data.n_queries, count + 1).astype(int).tolist()
-    )
+    targets = np.linspace(0, data.n_documents, count + 1)[1:-1]
+    ends = [0, *edges[np.searchsorted(data.indptr[edges], targets)].tolist(), data.n_queries]
+    if len(set(ends)) < len(ends):
+        ends = np.linspace(0, data.n_queries, count + 1).astype(int).tolist()
     shards, mark = list[Shard](), "-b" if any(not name.endswith("-b.xr") for name in old) else ""
     try:
         for number, (first, last) in enumerate(pairwise(ends)):
@@ -53,8 +50,8 @@ def write_shards(data: RankingData, folder: Path, count: int, *, force: bool = F
     return manifest
 
 
-def replaced(folder: Path, force: bool) -> set[str]:
-    """The files of an earlier manifest in ``folder`` that are ours; an error where they are not to be replaced."""
+def replaceable_files(folder: Path, force: bool) -> set[str]:
+    """Return the files that an earlier `write_shards` wrote into ``folder``; raise if there is a manifest and no ``force``."""
     manifest = folder / MANIFEST
     if not manifest.exists():
         return set()
@@ -67,18 +64,18 @@ def replaced(folder: Path, force: bool) -> set[str]:
 
 
 def stream_of_shards(shards: Shards) -> Stream:
-    """The rows of all files, one after the other, of which each is opened when its turn comes."""
+    """Return the rows of all files as one stream, which opens one file at a time."""
     first = shards.files[0].path
     with local_copy(first) as file:
-        whole = stream(file, shards.options)
+        first_stream = stream(file, shards.options)
 
     def blocks() -> Iterator[Block]:
         for shard in shards.files:
             with local_copy(shard.path) as file:
-                own = stream(file, shards.options)
+                rows = stream(file, shards.options)
                 for kind in ("feature_names", "levels", "preferences", "offset"):
-                    if not np.array_equal(getattr(own, kind), getattr(whole, kind)):
+                    if not np.array_equal(getattr(rows, kind), getattr(first_stream, kind)):
                         raise DataError(f"{shard.path} and {first} differ in their {kind.replace('_', ' ')}; convert them one by one")
-                yield from own.blocks
+                yield from rows.blocks
 
-    return Stream(whole.feature_names, blocks(), whole.offset, whole.levels)
+    return Stream(first_stream.feature_names, blocks(), first_stream.offset, first_stream.levels)

@@ -23,7 +23,8 @@ from exactrank._support.settings import Space
 from exactrank._support.text import settings_text
 from exactrank.compare.contender import Contender, ContenderTask, TrainingCurve
 from exactrank.compare.results import FeatureWeights, Point
-from exactrank.data.ranking_data import RankingData, moments
+from exactrank.data.blocks import moments
+from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError
 from exactrank.learning.training.progress import Progress
 from exactrank.measures.parse import parse_measure
