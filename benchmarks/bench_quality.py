@@ -49,6 +49,7 @@ from threadpoolctl import threadpool_limits
 from timing import table
 
 import exactrank as er
+from exactrank._support.json_values import json_value
 from exactrank.compare.contender import Contender, ContenderTask, Fitted
 from exactrank.compare.contenders import as_contender
 from exactrank.compare.contenders.estimator import FittedEstimator
@@ -58,7 +59,6 @@ from exactrank.compare.statistics import paired_t, randomization
 from exactrank.data.folds import Fold, deal_folds
 from exactrank.data.ranking_data import checksum
 from exactrank.learning.objectives.within_query import deviation
-from exactrank.models.model import plain
 
 #: By the convention of LETOR's scripts, for MQ2008, and what is published for it: the mean of the five folds.
 LETOR = ("MeanNDCG", "nDCG@10", "AP")
@@ -221,7 +221,7 @@ def mean_of(members: list[dict[str, Any]], fold: Fold) -> dict[str, Any]:
 def identity(contender: Contender, own_version: str) -> list[Any]:
     """What tells fits of a contender apart: its settings, and the version of what it is from."""
     if isinstance(contender, RankerContender):
-        return [contender.fingerprint, plain(contender.kind(**contender.params).get_params()), own_version]
+        return [contender.fingerprint, json_value(contender.kind(**contender.params).get_params()), own_version]
     defaults = dict(contender.defaults) if isinstance(contender, Peer) else {}
     return [contender.fingerprint, defaults, [import_module(name).__version__ for name in contender.libraries]]
 

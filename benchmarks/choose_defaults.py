@@ -35,12 +35,12 @@ from threadpoolctl import threadpool_limits
 from timing import table
 
 import exactrank as er
+from exactrank._support.json_values import json_value
 from exactrank.compare.contenders import Method, parse_method
 from exactrank.data.folds import deal_folds
 from exactrank.data.ranking_data import checksum
 from exactrank.errors import ExactRankError
 from exactrank.learning.objectives.within_query import deviation
-from exactrank.models.model import plain
 from exactrank.rankers import RANKERS
 
 FOLDS = 5
@@ -203,7 +203,7 @@ class Study:
 
     def kept(self, fold: Fold, method: Method, way: object, work: Callable[[], dict[str, Any]]) -> dict[str, Array]:
         """Settings that the method leaves to the defaults count as what these are now."""
-        of = [fold.checksum, fold.number, way, method.name, plain(made(method).get_params()), self.version]
+        of = [fold.checksum, fold.number, way, method.name, json_value(made(method).get_params()), self.version]
         about = f"{method}, {way}, {fold.set}, fold {fold.number}"
         return kept(self.cache, (fold.set, fold.number, way, method), of, partial(timed, about, work))
 

@@ -199,7 +199,7 @@ def test_text_for_numbers_is_refused_by_letor(tmp_path):
 
 @pytest.mark.parametrize(
     ("levels", "told"),
-    [({"y": ("a",)}, "'y', which is no feature"), ({"f": ("a", "a")}, "different texts"), ({"f": ("",)}, "none of them empty")],
+    [({"y": ("a",)}, "'y', which is not a feature"), ({"f": ("a", "a")}, "different texts"), ({"f": ("",)}, "none of them empty")],
 )
 def test_levels_that_cannot_be(levels, told):
     data = er.RankingData.from_arrays([[0.0]], [0], group=[1], feature_names=["f"])

@@ -18,7 +18,7 @@ from exactrank._support.files import checked_path, open_bytes, whole_file
 from exactrank._support.threads import thread_count
 from exactrank.clicks.log import ClickColumns, Clicks, Codes, check_clicks, checked_clicks, checked_ranks
 from exactrank.data.duplicates import check_columns
-from exactrank.data.files import BEGINNINGS, existing
+from exactrank.data.files import MAGIC_BYTES, existing
 from exactrank.data.formats.arrow import arrow_errors
 from exactrank.data.formats.csv import csv_batches
 from exactrank.data.formats.text_column import TextColumn
@@ -66,7 +66,7 @@ def is_click_log(path: Path, columns: ClickColumns) -> bool:
 
 def _is_parquet(path: Path) -> bool:
     with open_bytes(path) as file:
-        return BEGINNINGS.get(file.read(4)) == "parquet"
+        return MAGIC_BYTES.get(file.read(4)) == "parquet"
 
 
 def _is_table(path: Path) -> bool:

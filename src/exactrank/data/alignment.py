@@ -1,6 +1,6 @@
-"""Which column of data is which feature of a model: by name, whatever their order."""
+"""Match the features of data to those of a model, by name and in any order."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from exactrank.errors import IncompatibleError
 
 
 def align_features(data: RankingData, names: tuple[str, ...], owner: str = "the model", levels: Levels = NO_LEVELS) -> RankingData:
-    """``data`` with its features in the order of ``names`` and its categories by ``levels``, as ``owner`` has them.
+    """Return ``data`` with its features in the order of ``names`` and its categories by ``levels``; errors call their owner ``owner``.
 
     >>> data = RankingData.from_arrays([[1.0, 2.0]], [0], group=[1], feature_names=["b", "a"])
     >>> align_features(data, ("a", "b")).X.tolist()
@@ -21,11 +21,11 @@ def align_features(data: RankingData, names: tuple[str, ...], owner: str = "the 
     """
     if data.feature_names != names:
         check_same_features(data.feature_names, names, owner)
-        place = {name: j for j, name in enumerate(data.feature_names)}
-        at = [place[name] for name in names]
-        offset = None if data.offset is None else data.offset[at]
+        column_of = {name: j for j, name in enumerate(data.feature_names)}
+        columns = [column_of[name] for name in names]
+        offset = None if data.offset is None else data.offset[columns]
         X = empty_matrix(data.X.shape, data.X)
-        np.take(data.X, at, axis=1, out=X, mode="clip")
+        np.take(data.X, columns, axis=1, out=X, mode="clip")
         data = replace(data, X=seal(X), feature_names=names, offset=offset)
     if data.levels == levels:
         return data
@@ -36,10 +36,10 @@ def align_features(data: RankingData, names: tuple[str, ...], owner: str = "the 
     return replace(data, X=seal(X), levels=levels)
 
 
-def check_same_features(found: Sequence[str], names: Sequence[str], owner: str) -> None:
-    """Raise unless the features ``found`` are those of ``owner``, in any order."""
-    missing, extra = sorted(set(names) - set(found)), sorted(set(found) - set(names))
-    if missing or extra or len(names) != len(found):
+def check_same_features(present: Sequence[str], names: Sequence[str], owner: str) -> None:
+    """Raise unless the features ``present`` are the features ``names`` of ``owner``, in any order."""
+    missing, extra = sorted(set(names) - set(present)), sorted(set(present) - set(names))
+    if missing or extra or len(names) != len(present):
         remedy = f"; text whose last features are all 0 needs n_features={len(names)} (--features)" if missing else ""
         raise IncompatibleError(
             f"the data has other features than {owner}: it lacks {name_list(missing)}; it has besides {name_list(extra)};"
@@ -47,26 +47,12 @@ def check_same_features(found: Sequence[str], names: Sequence[str], owner: str) 
         )
 
 
-def first_duplicate(names: Iterable[str]) -> str | None:
-    """The first name that occurs twice.
-
-    >>> first_duplicate("abcb"), first_duplicate("abc")
-    ('b', None)
-    """
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
-
-
-def name_list(names: Sequence[str], most: int = 8) -> str:
-    """The first few names.
+def name_list(names: Sequence[str], limit: int = 8) -> str:
+    """Return the first ``limit`` names as text.
 
     >>> name_list(["a", "b", "c"], 2)
     'a, b, ... (3 in all)'
     """
     if not names:
         return "none"
-    return ", ".join(names[:most]) + (f", ... ({len(names):,} in all)" if len(names) > most else "")
+    return ", ".join(names[:limit]) + (f", ... ({len(names):,} in all)" if len(names) > limit else "")

@@ -1,9 +1,9 @@
-"""Backends: who answers a question for each part of data in several files, where the part lies.
+"""Backends, which answer a question for each part of data in several files, where the part lies.
 
     answers = backend.ask(data, question),    one per part, in the order of the parts                           (1)
 
-`LocalBackend` answers in this process. Those of `exactrank.backends` answer elsewhere; nothing that computes imports them. Data in one file
-is one part in this process; a backend may have other kernels for it, such as those of a GPU.
+`LocalBackend` answers in this process. Those of `exactrank.backends` answer elsewhere; code that computes does not import them. Data in one
+file is one part in this process; a backend may have its own kernels for it, such as those of a GPU.
 """
 
 import atexit
@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import cloudpickle
 
@@ -25,18 +25,17 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 B = TypeVar("B")
-#: Parts are forgotten that nobody has asked about for this number of seconds.
-FORGOTTEN_AFTER = 3600.0
+IDLE_SECONDS = 3600.0  #: after which an unused part is released
 
 
 class Backend(ABC):
-    """Answers questions for each part of a data set in several files; a backend of your own needs only `ask`."""
+    """Base of backends, which answer questions for each part of a dataset; a new backend needs only `ask`."""
 
-    kernels: ClassVar[Kernels] = {}  #: what data in one file is computed with in place of the kernels of this process
-    documents_per_round: ClassVar[int] = 0  #: a question takes a worker as long as work on this number of documents, whatever is asked
+    kernels: ClassVar[Kernels] = {}  #: replace the kernels of this process for data in one file
+    documents_per_round: ClassVar[int] = 0  #: fixed cost of a question per worker, as documents whose computation takes as long
 
     @abstractmethod
-    def ask(self, data: "ShardedData", question: Question[A, Any]) -> list[A]:
+    def ask(self, data: "ShardedData", question: Question[A, object]) -> list[A]:
         """Return the answer of each part of ``data``, in the order of ``data.partitions``, (1)."""
 
     @property
@@ -54,15 +53,14 @@ class Backend(ABC):
         return [function(item) for item in items]
 
     def forget(self, data: "ShardedData") -> None:
-        """Release the memory of ``data``, about which nobody will ask again."""
+        """Release the memory of ``data``, which will not be asked again."""
         forget_parts([(partition, data.key) for partition in data.partitions])
 
 
 class LocalBackend(Backend):
-    """The backend of this process: parts one after the other, each with the threads that the question asks for."""
+    """Backend of this process, which asks one part after the other, each with the threads of the question."""
 
-    def ask(self, data: "ShardedData", question: Question[A, Any]) -> list[A]:
-        """Ask one part after the other."""
+    def ask(self, data: "ShardedData", question: Question[A, object]) -> list[A]:
         return [answer(partition, data.key, question) for partition in data.partitions]
 
     def __repr__(self) -> str:
@@ -71,43 +69,43 @@ class LocalBackend(Backend):
 
 @dataclass(frozen=True)
 class Round:
-    """What a worker is asked at once: a question for some partitions, packed."""
+    """One message to a worker: a pickled question for some partitions."""
 
-    key: bytes  #: of the data, which says how partitions are prepared
+    key: bytes  #: of the data: the pickled preparation of its partitions
     partitions: tuple[Partition, ...]
     question: bytes
 
 
-def answer_round(asked: Round) -> bytes:
-    """Return the answers of the partitions of ``asked``, each with the number of its partition, packed."""
-    question: Question[Any, Any] = pickle.loads(asked.question)
-    packed: bytes = cloudpickle.dumps([(partition.number, answer(partition, asked.key, question)) for partition in asked.partitions])
-    return packed
+def answer_round(message: Round) -> bytes:
+    """Return the pickled answers of the partitions of ``message``, each with the number of its partition."""
+    question: Question[object, object] = pickle.loads(message.question)
+    answers = [(partition.number, answer(partition, message.key, question)) for partition in message.partitions]
+    return bytes(cloudpickle.dumps(answers))
 
 
 class _Holder:
-    """A part that this process holds, for one question at a time."""
+    """A part in this process, which answers one question at a time."""
 
     def __init__(self) -> None:
         self.lock, self.used = Lock(), time.monotonic()
         self.part: Part | None = None
 
 
-_held: dict[tuple[Partition, bytes], _Holder] = {}
-atexit.register(_held.clear)  # parts hold objects of the core, which reports those that outlive it
+_holders: dict[tuple[Partition, bytes], _Holder] = {}
+atexit.register(_holders.clear)  # parts hold objects of the core, which reports a leak at exit
 _registry = Lock()
 
 
-def answer(partition: Partition, key: bytes, question: Question[A, Any]) -> A:
+def answer(partition: Partition, key: bytes, question: Question[A, object]) -> A:
     """Return the answer of ``partition`` of the data with this ``key``.
 
-    This process loads the part when it is first asked, and keeps it until it is told to forget it or nobody has asked for an hour.
+    This process loads the part for its first question, and keeps it until `forget_parts` or until it was not used for an hour.
     """
     name, now = (partition, key), time.monotonic()
     with _registry:
-        for other in [other for other, holder in _held.items() if now - holder.used > FORGOTTEN_AFTER]:
-            del _held[other]
-        holder = _held.setdefault(name, _Holder())
+        for idle in [idle for idle, holder in _holders.items() if now - holder.used > IDLE_SECONDS]:
+            del _holders[idle]
+        holder = _holders.setdefault(name, _Holder())
         holder.used = now
     with holder.lock:
         if holder.part is None:
@@ -117,7 +115,7 @@ def answer(partition: Partition, key: bytes, question: Question[A, Any]) -> A:
 
 
 def forget_parts(names: Sequence[tuple[Partition, bytes]]) -> None:
-    """Forget these partitions, each with the key of its data."""
+    """Release the parts of these partitions, each named with the key of its data."""
     with _registry:
         for name in names:
-            _held.pop(name, None)
+            _holders.pop(name, None)

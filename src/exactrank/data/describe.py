@@ -1,4 +1,4 @@
-"""What ranking data holds, at a glance."""
+"""Counts that summarize ranking data."""
 
 from dataclasses import dataclass
 
@@ -17,31 +17,32 @@ class Summary:
     documents: int
     features: int
     grades: dict[float, int]  #: documents of each grade, lowest first
-    list_lengths: tuple[int, float, int]  #: least, median, most documents per query
+    list_lengths: tuple[int, float, int]  #: minimum, median and maximum of documents per query
     constant_features: tuple[str, ...]
-    single_grade_queries: int  #: nothing to rank in these
-    irrelevant_queries: int  #: those without a grade above 0
-    missing_values: dict[str, int]  #: NaN of each feature that has any
-    categories: dict[str, int]  #: how many levels each feature has that is a category
-    interleaved: bool  #: rows of a query did not stand together
-    weights: tuple[str, ...]  #: which of sample_weight and query_weight there are
+    single_grade_queries: int  #: queries whose documents all have the same grade
+    irrelevant_queries: int  #: queries without a grade above 0
+    missing_values: dict[str, int]  #: number of missing values of each feature with missing values
+    categories: dict[str, int]  #: number of levels of each feature that is a category
+    interleaved: bool  #: whether rows of a query were not together
+    weights: tuple[str, ...]  #: those of sample_weight and query_weight that the data has
     has_docid: bool
-    pairs: int  #: of documents that a judge has put into an order
-    extra_columns: dict[str, tuple[float, float]]  #: least and largest value of each column that is kept beside the features
+    pairs: int  #: pairs of documents that a judge has put into an order
+    extra_columns: dict[str, tuple[float, float]]  #: smallest and largest value of each extra column
 
 
 def describe(data: RankingData, threads: int | None = None) -> Summary:
-    """
+    """Return the summary of ``data``.
+
     >>> data = RankingData.from_arrays([[1.0, 5.0], [2.0, 5.0], [0.5, 5.0]], [0, 2, 0], qid=[1, 1, 2])
     >>> summary = describe(data)
     >>> summary.queries, summary.grades, summary.constant_features, summary.single_grade_queries
     (2, {0.0: 2, 2.0: 1}, ('x1',), 1)
     """
     check_data(data)
-    least, most, nans, _ = _core.summarize_columns(data.X, thread_count(threads))
+    lowest_values, highest_values, nans, _ = _core.summarize_columns(data.X, thread_count(threads))
     grades, counts = np.unique(data.y, return_counts=True)
     lowest, highest = np.minimum.reduceat(data.y, data.indptr[:-1]), np.maximum.reduceat(data.y, data.indptr[:-1])
-    constant = (least >= most) & ((nans == 0) | (nans == data.n_documents))
+    constant = (lowest_values >= highest_values) & ((nans == 0) | (nans == data.n_documents))
     return Summary(
         queries=data.n_queries,
         documents=data.n_documents,
@@ -52,7 +53,7 @@ def describe(data: RankingData, threads: int | None = None) -> Summary:
         single_grade_queries=int(np.sum(lowest == highest)),
         irrelevant_queries=int(np.sum(highest <= 0)),
         missing_values={data.feature_names[j]: int(nans[j]) for j in np.flatnonzero(nans)},
-        categories={name: len(own) for name, own in data.levels.items()},
+        categories={name: len(texts) for name, texts in data.levels.items()},
         interleaved=data.order is not None,
         weights=tuple(name for name in ("sample_weight", "query_weight") if getattr(data, name) is not None),
         has_docid=data.docid is not None,

@@ -1,4 +1,4 @@
-"""Reading and writing any format by the name of the file."""
+"""Read and write files in any format, by their name or their content."""
 
 import gzip
 import os
@@ -24,10 +24,10 @@ FORMATS: Registry[type[Format]] = Registry("format", {
     "parquet": "exactrank.data.formats.arrow:ParquetFormat", "pq": "exactrank.data.formats.arrow:ParquetFormat",
     "csv": "exactrank.data.formats.csv:CsvFormat", "qrels": "exactrank.data.formats.trec:QrelsFormat",
 }, "exactrank.formats", lambda value: all(callable(getattr(value, part, None)) for part in ("read", "stream", "write")))  # fmt: skip
-TEXT, UNREADABLE = ("txt", "letor", "svm", "dat"), ("xr", "parquet", "pq")  #: LETOR text; what gzip would make unreadable
-MANIFEST = "shards.json"  #: lists the files of data in several (`exactrank.data.shards`)
-#: How files of some formats begin.
-BEGINNINGS = {MAGIC: "xr", b"PAR1": "parquet"}
+TEXT, UNZIPPED = ("txt", "letor", "svm", "dat"), ("xr", "parquet", "pq")  #: LETOR text; formats that gzip would make unreadable
+MANIFEST = "shards.json"  #: lists several files of one dataset (`exactrank.data.shards`)
+#: First bytes of files in some formats.
+MAGIC_BYTES = {MAGIC: "xr", b"PAR1": "parquet"}
 
 
 def read(
@@ -42,8 +42,8 @@ def read(
 ) -> RankingData:
     """Read ranking data from LETOR text, an ``.xr`` cache, Parquet, CSV or TREC qrels, by the file's name.
 
-    ``keep_missing`` keeps nan, inf and NULL in text as missing values (NaN); ``n_features`` and ``first_feature`` fix how many
-    features text has and whether their ids count from 0 or 1; ``columns`` names the columns of a table; ``verify=False`` opens a
+    ``keep_missing`` keeps nan, inf and NULL in text as missing values (NaN); ``n_features`` and ``first_feature`` fix the
+    number of features of text and whether their ids count from 0 or 1; ``columns`` names the columns of a table; ``verify=False`` opens a
     large cache at once, without a check of its features and strings. A file with an unknown suffix is read as LETOR text, or as
     qrels if its first line has four columns.
     """
@@ -51,22 +51,22 @@ def read(
 
 
 def read_with(path: str | os.PathLike[str], options: ReadOptions) -> RankingData:
-    """`read`, as ``options`` say."""
+    """Read ranking data from ``path`` with these ``options``; see `read`."""
     source = existing(path)
     return _input_format(source).read(source, options)
 
 
 def write(data: RankingData, path: str | os.PathLike[str], *, columns: bool = False, force: bool = False) -> None:
-    """Write ``data`` in the format that the path's suffix names; an existing file is replaced only with ``force``.
+    """Write ``data`` in the format of the path's suffix; an existing file is replaced only with ``force``.
 
-    With ``columns`` an ``.xr`` cache holds the features by column, too, as line searches on data larger than memory read them.
+    With ``columns`` an ``.xr`` cache also holds the features column by column, for line searches on data larger than memory.
     """
     check_data(data)
     write_stream(replace(stream_of(data), columns=columns), path, force=force)
 
 
 def stream(path: str | os.PathLike[str], options: ReadOptions) -> Stream:
-    """The file as a stream of blocks."""
+    """Return the file at ``path`` as a stream of blocks."""
     source = existing(path)
     return _input_format(source).stream(source, options)
 
@@ -74,20 +74,20 @@ def stream(path: str | os.PathLike[str], options: ReadOptions) -> Stream:
 def write_stream(
     stream: Stream, path: str | os.PathLike[str], *, force: bool = False, progress: Callable[[int], None] = lambda rows: None
 ) -> None:
-    """Write a stream in the format that the path's suffix names; ``progress`` is called with the number of rows written."""
+    """Write a stream in the format of the path's suffix; ``progress`` is called with the number of rows of each block."""
     with stream_writer(path, force=force) as write_to:
         write_to(stream, progress)
 
 
 @contextmanager
 def stream_writer(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[Callable[[Stream, Callable[[int], None]], None]]:
-    """`write_stream` in two steps: the file is opened first, so that one that cannot be written is found before the work."""
+    """Open a file, and yield the function that writes a stream and reports progress; fails early if the file cannot be written."""
     target = checked_path(path)
     suffix = "txt" if is_stream(target) else _suffix(target)
-    if suffix not in FORMATS or (target.suffix == ".gz" and suffix in UNREADABLE):
-        known = ", ".join(f".{each}" for each in FORMATS if each != "qrels")
+    if suffix not in FORMATS or (target.suffix == ".gz" and suffix in UNZIPPED):
+        suffixes = ", ".join(f".{name}" for name in FORMATS if name != "qrels")
         wrong = f"{target}: the suffix {''.join(target.suffixes)!r} names no format to write"
-        raise DataError(f"{wrong}; use one of {known} (text also with .gz)")
+        raise DataError(f"{wrong}; use one of {suffixes} (text also with .gz)")
     format_ = FORMATS[suffix]()
     with whole_file(target, force=force) as file:
 
@@ -97,23 +97,23 @@ def stream_writer(path: str | os.PathLike[str], *, force: bool = False) -> Itera
             if stream.columns and suffix != "xr":
                 raise DataError(f"{target}: only an .xr cache keeps features by column; leave out columns (--columns), or write .xr")
 
-            def watched() -> Iterator[Block]:
+            def report_blocks() -> Iterator[Block]:
                 for block in stream.blocks:
                     progress(len(block.y))
                     yield block
 
-            passing = replace(stream, blocks=watched())
+            reported = replace(stream, blocks=report_blocks())
             if target.suffix == ".gz":
-                with gzip.GzipFile(fileobj=file, mode="wb", mtime=0, filename="") as packed:
-                    format_.write(cast(BinaryIO, packed), passing)
+                with gzip.GzipFile(fileobj=file, mode="wb", mtime=0, filename="") as compressed:
+                    format_.write(cast(BinaryIO, compressed), reported)
             else:
-                format_.write(file, passing)
+                format_.write(file, reported)
 
         yield write_to
 
 
 def existing(path: str | os.PathLike[str]) -> Path:
-    """``path``, once there is a file that holds something."""
+    """Return ``path``; raise unless it is a regular file that is not empty."""
     source = checked_path(path)
     if source.name == MANIFEST or (source / MANIFEST).is_file():
         raise DataError(f"{source} stands for data in several files; read it with er.read_shards, or give one of its files")
@@ -129,15 +129,15 @@ def existing(path: str | os.PathLike[str]) -> Path:
 
 
 def _suffix(path: Path) -> str:
-    """The suffix that names the format: that before ``.gz``."""
+    """Return the suffix of the format, before any ``.gz``."""
     return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower().removeprefix(".")
 
 
 def _input_format(path: Path) -> Format:
-    """By what the file starts with where that is plain, else by its name."""
+    """Return the format by the first bytes if they are unambiguous, otherwise by the name."""
     with open_bytes(path) as file:
         start = file.read(1 << 16)
-    for magic, binary in BEGINNINGS.items():
+    for magic, binary in MAGIC_BYTES.items():
         if start.startswith(magic):
             return FORMATS[binary]()
     suffix = _suffix(path)

@@ -1,4 +1,4 @@
-"""Divisions of queries: as LETOR sets are published (``Fold1..Fold5/{train,vali,test}.txt``, or parts ``S1..S5.txt``), and random ones."""
+"""Divisions of queries into folds, random or as LETOR publishes them (``Fold1..Fold5/{train,vali,test}.txt`` or ``S1..S5.txt``)."""
 
 import os
 import re
@@ -24,27 +24,27 @@ from exactrank.errors import DataError
 
 
 def bootstrap_counts(queries: int, rng: np.random.Generator) -> Rows:
-    """How often each of ``queries`` is drawn, where as many are drawn with replacement: a bootstrap sample."""
+    """Return how often each query occurs in a bootstrap sample: ``queries`` draws with replacement."""
     return np.bincount(rng.integers(0, queries, queries), minlength=queries)
 
 
 @dataclass(frozen=True)
 class BootstrapWeights:
-    """The weights of a bootstrap sample of ``queries``, or of those that it left out; each part makes them from the ``seed``."""
+    """Weights of a bootstrap sample of the queries, or of those that it left out; each part draws the same sample by ``seed``."""
 
     seed: tuple[int, ...]
     queries: int
     left_out: bool = False
 
     def __call__(self, first: int, weights: PerQuery) -> PerQuery:
-        """Return the weight of each query as often as it was drawn; they are numbered from ``first``."""
-        drawn = bootstrap_counts(self.queries, np.random.default_rng(self.seed))[first : first + len(weights)]
-        return weights * (drawn == 0 if self.left_out else drawn)
+        """Return the weight of each query times its number of draws; ``first`` is the number of the first query."""
+        counts = bootstrap_counts(self.queries, np.random.default_rng(self.seed))[first : first + len(weights)]
+        return weights * (counts == 0 if self.left_out else counts)
 
 
 @dataclass(frozen=True)
 class Fold:
-    """One division of the queries into three parts."""
+    """A division of the queries into training, validation and test data."""
 
     name: str
     train: RankingData
@@ -53,7 +53,7 @@ class Fold:
 
 
 def read_folds(path: str | os.PathLike[str], *, keep_missing: bool = False, threads: int | None = None) -> list[Fold]:
-    """Every ``FoldN`` below ``path``, in order of N, or ``path`` itself as one; all parts are given the width of the widest."""
+    """Read all folders ``FoldN`` below ``path``, in order of N, or ``path`` itself as a fold; all parts get the features of the widest."""
     root = checked_path(path)
     if not root.exists():
         raise nothing_at(root)
@@ -62,44 +62,44 @@ def read_folds(path: str | os.PathLike[str], *, keep_missing: bool = False, thre
         raise DataError(f"{root} holds neither folders named Fold1, Fold2, ... nor train.txt, vali.txt and test.txt; give one that does")
     folders, parts = [f for _, f in sorted(numbered)] or [root.resolve()], dict[tuple[str, str], Path]()
     for folder, part in product(folders, ("train", "vali", "test")):
-        found = next((file for file in (folder / f"{part}.txt", folder / f"{part}.txt.gz") if file.exists()), None)
-        if found is None:
+        path_of_part = next((file for file in (folder / f"{part}.txt", folder / f"{part}.txt.gz") if file.exists()), None)
+        if path_of_part is None:
             raise DataError(f"{folder} has no {part}.txt; a fold needs train.txt, vali.txt and test.txt (each may be .gz)")
-        parts[folder.name, part] = existing(found)
-    read = _of_one_width(list(parts.values()), ReadOptions(keep_missing=keep_missing, threads=threads), LetorFormat().read)
-    data = dict(zip(parts, read, strict=True))
+        parts[folder.name, part] = existing(path_of_part)
+    data_of_parts = _read_to_one_width(list(parts.values()), ReadOptions(keep_missing=keep_missing, threads=threads), LetorFormat().read)
+    data = dict(zip(parts, data_of_parts, strict=True))
     return [Fold(f.name, data[f.name, "train"], data[f.name, "vali"], data[f.name, "test"]) for f in folders]
 
 
 def read_parts(paths: Sequence[str | os.PathLike[str]], *, keep_missing: bool = False, threads: int | None = None) -> list[Fold]:
-    """The files of a data set that is published in parts, as LETOR's ``S1.txt`` to ``S5.txt``, in LETOR's rotation.
+    """Read a dataset that is published in parts, such as LETOR's ``S1.txt`` to ``S5.txt``, as folds in LETOR's rotation.
 
-    Of K parts, ``Fold1`` trains on the first K - 2, validates on the next and tests on the last; each fold after it begins one part
-    later, so that every query is tested once. Files may be of any format; all parts are given the width of the widest.
+    Of K parts, ``Fold1`` trains on the first K - 2, validates on the next and tests on the last; each later fold begins one part
+    later, so that every query is tested once. Files may be of any format; all parts get the features of the widest.
     """
     return rotate_parts(paths, ReadOptions(keep_missing=keep_missing, threads=threads))
 
 
 def rotate_parts(paths: Sequence[str | os.PathLike[str]], options: ReadOptions) -> list[Fold]:
-    """The same, read with these options."""
+    """Return the folds of `read_parts`, whose files are read with these ``options``."""
     paths = checked_list("paths", paths, "a list of at least 3 files")
     if len(paths) < 3:
         raise DataError(f"{len(paths)} parts cannot be rotated; give at least 3, one each to train, to validate and to test with")
-    parts = _of_one_width([existing(path) for path in paths], options, read_with)
-    home: dict[object, int] = {}
+    parts = _read_to_one_width([existing(path) for path in paths], options, read_with)
+    part_of: dict[object, int] = {}
     for number, part in enumerate(parts):
         for qid in part.qid.tolist():
-            if home.setdefault(qid, number) != number:
-                raise DataError(f"query {qid} is in {paths[home[qid]]} and in {paths[number]}; a query must be in one part alone")
-    turns = [[*parts[k:], *parts[:k]] for k in range(len(parts))]
-    return [Fold(f"Fold{k}", _join(train), valid, test) for k, (*train, valid, test) in enumerate(turns, 1)]
+            if part_of.setdefault(qid, number) != number:
+                raise DataError(f"query {qid} is in {paths[part_of[qid]]} and in {paths[number]}; a query must be in one part alone")
+    rotations = [[*parts[k:], *parts[:k]] for k in range(len(parts))]
+    return [Fold(f"Fold{k}", _join(train), valid, test) for k, (*train, valid, test) in enumerate(rotations, 1)]
 
 
-def _of_one_width(files: Sequence[Path], options: ReadOptions, read: Callable[[Path, ReadOptions], RankingData]) -> list[RankingData]:
-    """What the files hold; text that lacks the last features of another file gets them."""
+def _read_to_one_width(files: Sequence[Path], options: ReadOptions, read: Callable[[Path, ReadOptions], RankingData]) -> list[RankingData]:
+    """Read all files; text that lacks the last features of another file gets them, as zeros."""
     data = [read(file, options) for file in files]
-    names = max((each.feature_names for each in data), key=len)
-    if all(each.feature_names == names for each in data) or not names[0].isdecimal():
+    names = max((part.feature_names for part in data), key=len)
+    if all(part.feature_names == names for part in data) or not names[0].isdecimal():
         return data
     return [read(file, replace(options, n_features=len(names), first_feature=int(names[0]))) for file in files]
 
@@ -112,7 +112,7 @@ def _join(parts: Sequence[RankingData]) -> RankingData:
 
 
 def deal_folds(queries: int, folds: int, seed: int) -> Rows:
-    """The fold of each query, at random; the sizes of folds differ by at most one query.
+    """Return a random fold for each query; the sizes of folds differ by at most one query.
 
     >>> deal_folds(5, 2, seed=0).tolist()
     [1, 0, 0, 1, 0]
@@ -122,19 +122,19 @@ def deal_folds(queries: int, folds: int, seed: int) -> Rows:
 
 @dataclass(frozen=True)
 class FoldNumbers:
-    """What `deal_folds` deals to all queries, for who has some of them."""
+    """The folds of `deal_folds`, for parts that hold some of the queries."""
 
     queries: int
     folds: int
     seed: int
 
     def of(self, first: int, count: int) -> Rows:
-        """The fold of each of ``count`` queries, from that with the number ``first`` on."""
+        """Return the fold of each of ``count`` queries from the number ``first`` on."""
         return deal_folds(self.queries, self.folds, self.seed)[first : first + count]
 
 
 def split(data: RankingData, *fractions: float, seed: int = 0) -> tuple[RankingData, ...]:
-    """Parts of ``data`` by whole queries, drawn at random: ``train, valid, test = split(data, 0.6, 0.2, 0.2)``.
+    """Split ``data`` into random parts of whole queries: ``train, valid, test = split(data, 0.6, 0.2, 0.2)``.
 
     The same ``seed`` gives the same parts. Each part keeps the order of the queries.
 
@@ -145,12 +145,12 @@ def split(data: RankingData, *fractions: float, seed: int = 0) -> tuple[RankingD
     check_data(data)
     shares = np.array([share if isinstance(share, Real) and not isinstance(share, bool) else np.nan for share in fractions], np.float64)
     if len(shares) < 2 or not np.all((shares > 0) & (shares < 1)) or abs(shares.sum() - 1) > 1e-9:
-        given = ", ".join(map(repr, fractions)) or "none"
-        raise DataError(f"the fractions must be two or more numbers between 0 and 1 that add up to 1, e.g. 0.6, 0.2, 0.2; got {given}")
+        values = ", ".join(map(repr, fractions)) or "none"
+        raise DataError(f"the fractions must be two or more numbers between 0 and 1 that add up to 1, e.g. 0.6, 0.2, 0.2; got {values}")
     ends = np.rint(np.cumsum(shares) * data.n_queries).astype(np.int64)
     empty = np.flatnonzero(np.diff(ends, prepend=0) == 0)
     if len(empty):
-        share, there = fractions[empty[0]], f"{data.n_queries:,} quer{'y' if data.n_queries == 1 else 'ies'}"
-        raise DataError(f"a fraction of {share} of {there} is none; give a larger fraction, or more queries")
-    drawn = np.random.default_rng([seed, 4]).permutation(data.n_queries)
-    return tuple(data.take_queries(np.sort(part)) for part in np.split(drawn, ends[:-1]))
+        queries = f"{data.n_queries:,} quer{'y' if data.n_queries == 1 else 'ies'}"
+        raise DataError(f"a fraction of {fractions[empty[0]]} of {queries} is none; give a larger fraction, or more queries")
+    permutation = np.random.default_rng([seed, 4]).permutation(data.n_queries)
+    return tuple(data.take_queries(np.sort(part)) for part in np.split(permutation, ends[:-1]))

@@ -1,8 +1,8 @@
-"""Arrays that nobody can write into, neither through them nor through what they are views of.
+"""Immutable arrays: nothing can write into them, neither directly nor through the array that they are a view of.
 
-A read-only flag is not enough: it can be reset, and the array that a view looks at may still be written. So an array counts
-as immutable only if its memory belongs to something that cannot be written at all: ``bytes``, a file mapped for reading, or an
-array that was sealed here. Anything else is copied.
+A read-only flag is not enough: it can be reset, and the base of a view may still be writable. So an array counts as immutable only if
+its memory belongs to an owner that cannot be written at all: ``bytes``, a file mapped for reading, or an array that was sealed here. Any
+other array is copied.
 """
 
 import mmap
@@ -14,12 +14,12 @@ Array = TypeVar("Array", bound=np.ndarray[Any, Any])
 
 
 def immutable(array: Array) -> Array:
-    """``array`` itself if nobody can write into it and it lies in C order, else a copy of that kind.
+    """Return ``array`` itself if it is immutable and in C order, otherwise an immutable copy.
 
-    >>> given = np.array([1.0, 2.0])
-    >>> kept = immutable(given)
-    >>> given[0] = 5.0
-    >>> kept.tolist(), immutable(kept) is kept
+    >>> array = np.array([1.0, 2.0])
+    >>> copy = immutable(array)
+    >>> array[0] = 5.0
+    >>> copy.tolist(), immutable(copy) is copy
     ([1.0, 2.0], True)
     """
     if not array.flags.c_contiguous or not is_immutable(array):
@@ -29,7 +29,7 @@ def immutable(array: Array) -> Array:
 
 
 def seal(array: Array) -> Array:
-    """An array that only the caller holds, as an immutable one; it is not copied, so write no more into it."""
+    """Return an array that only the caller holds as an immutable one; it is not copied, so the caller must not write into it any more."""
     if is_immutable(array):
         return array
     view: Array = np.asarray(_Sealed(array))  # type: ignore[assignment]
@@ -37,27 +37,27 @@ def seal(array: Array) -> Array:
 
 
 class _Sealed:
-    """Owner of the memory of a sealed array; NumPy sees it as read-only and can't be told otherwise."""
+    """Owner of the memory of a sealed array; NumPy sees it as read-only, and no flag can change that."""
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self.array = array
         self.__array_interface__ = array.__array_interface__ | {"data": (array.__array_interface__["data"][0], True)}
 
 
-def is_immutable(array: np.ndarray[Any, Any]) -> bool:
-    """Whether nobody can write into ``array``, going by who owns its memory."""
+def is_immutable(array: object) -> bool:
+    """Return whether ``array`` is immutable, judging by the owner of its memory."""
     owner = _owner(array)
     return isinstance(owner, _Sealed | bytes) or (isinstance(owner, mmap.mmap) and memoryview(owner).readonly)
 
 
-def is_mapped(array: np.ndarray[Any, Any]) -> bool:
-    """Whether the memory of ``array`` is that of a mapped file."""
+def is_mapped(array: object) -> bool:
+    """Return whether the memory of ``array`` is that of a mapped file."""
     owner = _owner(array)
     return is_mapped(owner.array) if isinstance(owner, _Sealed) else isinstance(owner, mmap.mmap)
 
 
 def _owner(array: object) -> object:
-    """Who owns the memory of ``array``."""
+    """Return the object that owns the memory of ``array``."""
     while isinstance(array, np.ndarray | memoryview):
         array = array.base if isinstance(array, np.ndarray) else array.obj
     return array

@@ -13,7 +13,7 @@ import numpy as np
 
 from exactrank._support.arguments import checked_list
 from exactrank._support.files import checked_path
-from exactrank.data.alignment import first_duplicate
+from exactrank.data.duplicates import first_duplicate
 from exactrank.data.formats.base import Columns
 from exactrank.data.formats.trec import UNJUDGED, ByQuery, Judgments, RetrievalRun, from_trec, read_qrels, read_run
 from exactrank.data.ranking_data import RankingData

@@ -30,7 +30,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from exactrank._support.numerals import check_literals, whole_number
-from exactrank.data.alignment import first_duplicate
+from exactrank.data.duplicates import first_duplicate
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.total import Total, names_a_column

@@ -22,7 +22,8 @@ import orjson
 
 from exactrank import _core
 from exactrank._support.text import encode
-from exactrank.data.alignment import first_duplicate, name_list
+from exactrank.data.alignment import name_list
+from exactrank.data.duplicates import first_duplicate
 from exactrank.errors import ExactRankError
 from exactrank.models.base import Scorer
 

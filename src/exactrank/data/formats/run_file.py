@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from exactrank._support.arrays import PerDocument, Rows
 from exactrank._support.files import whole_file
-from exactrank.data.alignment import first_duplicate
+from exactrank.data.duplicates import first_duplicate
 from exactrank.data.formats.base import Columns
 from exactrank.data.formats.trec import BLANKS, RetrievalRun, with_ids
 from exactrank.data.ranking_data import RankingData

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arrays import PerDocument
-from exactrank.data.alignment import first_duplicate
+from exactrank.data.duplicates import first_duplicate
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 

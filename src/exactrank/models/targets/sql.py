@@ -16,7 +16,7 @@ import numpy as np
 
 from exactrank._support.arrays import PerDocument
 from exactrank._support.settings import setting
-from exactrank.data.alignment import first_duplicate
+from exactrank.data.duplicates import first_duplicate
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.models.targets.expression import added, smooth_parts
 from exactrank.models.targets.nested import nested
