@@ -14,7 +14,7 @@ from timing import best, in_yards, interleaved, table
 
 import exactrank as er
 from exactrank.data.files import write_stream
-from exactrank.data.formats.stream import Block, Stream
+from exactrank.data.formats.base import Block, Stream
 from exactrank.data.formats.text_column import TextColumn
 
 FEATURES, DOCUMENTS, SIZE = 136, 120, 2_000_000_000

@@ -18,8 +18,8 @@ import numpy as np
 from timing import in_new_process, table
 
 from exactrank._support.files import whole_file
+from exactrank.data.formats.base import Block, Stream
 from exactrank.data.formats.cache import CacheFormat
-from exactrank.data.formats.stream import Block, Stream
 
 FITS = {
     "LambdaMART": "er.LambdaMART(trees={trees}, bags=0, threads={threads})",

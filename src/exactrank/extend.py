@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from exactrank._support.settings import setting as setting
     from exactrank.data.backend import Backend as Backend, answer as answer
     from exactrank.data.dataset import Question as Question
-    from exactrank.data.formats.base import ReadOptions as ReadOptions
-    from exactrank.data.formats.stream import Stream as Stream, stream_of as stream_of
+    from exactrank.data.formats.base import ReadOptions as ReadOptions, Stream as Stream, stream_of as stream_of
     from exactrank.learning.objectives.score_space import by_query as by_query
     from exactrank.learning.optimizers.base import (
         Draws as Draws,
@@ -47,7 +46,7 @@ PUBLIC = {
     "ReadOptions": "data.formats.base",
     "Rows": "models.targets.target",
     "State": "learning.optimizers.base",
-    "Stream": "data.formats.stream",
+    "Stream": "data.formats.base",
     "Target": "models.targets.target",
     "Theta": "learning.optimizers.base",
     "Tree": "models.targets.plain",
@@ -62,6 +61,6 @@ PUBLIC = {
     "setting": "_support.settings",
     "standard_normal": "_support.numerics",
     "storable": "_support.serialize",
-    "stream_of": "data.formats.stream",
+    "stream_of": "data.formats.base",
 }
 __getattr__ = lazy_getattr("exactrank", PUBLIC)

@@ -18,9 +18,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import exactrank as er
 from exactrank.data.files import read_with
 from exactrank.data.formats import cache, cache_footer
-from exactrank.data.formats.base import ReadOptions
+from exactrank.data.formats.base import Block, ReadOptions, Stream, stream_of
 from exactrank.data.formats.cache_footer import SECTIONS
-from exactrank.data.formats.stream import Block, Stream, stream_of
 from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.preferences import Preferences
 from tests.data.forged_cache import arrays_of, cache_bytes, footer_of, forged, outcomes
@@ -292,7 +291,7 @@ def test_packed_strings_lie_one_after_the_other(strings, data):
 
 
 def test_blocks_of_data_are_its_rows(monkeypatch):
-    monkeypatch.setattr("exactrank.data.formats.stream.BLOCK_CELLS", 30)
+    monkeypatch.setattr("exactrank.data.formats.base.BLOCK_CELLS", 30)
     data = example(query_weight=np.linspace(1, 2, 9))
     blocks = list(stream_of(data).blocks)
     assert len(blocks) == 6

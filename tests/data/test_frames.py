@@ -20,9 +20,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from exactrank.data.formats import arrow as arrow_module, csv as csv_module
 from exactrank.data.formats.arrow import ParquetFormat
-from exactrank.data.formats.base import Columns, ReadOptions
+from exactrank.data.formats.base import Block, Columns, ReadOptions, Stream, stream_of
 from exactrank.data.formats.csv import CsvFormat
-from exactrank.data.formats.stream import Block, Stream, stream_of
 from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.frame import from_frame
 from exactrank.data.ranking_data import RankingData

@@ -18,8 +18,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from exactrank._support import files, pipes
 from exactrank.data.formats import trec
-from exactrank.data.formats.base import ReadOptions
-from exactrank.data.formats.stream import stream_of
+from exactrank.data.formats.base import ReadOptions, stream_of
 from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.formats.trec import Judgments, QrelsFormat, RetrievalRun, from_trec, looks_like_qrels, read_qrels, read_run, scores_of
 from exactrank.data.ranking_data import RankingData

@@ -150,7 +150,7 @@ REMAINING: dict[str, int] = {
     "_support": 70,
     "clicks": 1,
     "compare": 151,
-    "data": 138,
+    "data": 93,
     "fusion": 162,
     "learning": 140,
     "measures": 48,

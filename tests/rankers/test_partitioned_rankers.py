@@ -329,9 +329,7 @@ def test_measures_may_be_of_columns_beside_the_grades(prices, tmp_path, ranker):
 
 
 def test_a_part_does_not_weigh_pairs_by_another_column_than_it_learns_from(prices):
-    with pytest.raises(
-        er.errors.IncompatibleError, match=r"reads 'margin', of which a part .* does not know the largest .*; train on that measure"
-    ):
+    with pytest.raises(er.errors.IncompatibleError, match=r"reads 'margin', whose largest value in all files .*; train on that measure"):
         er.LambdaRank(weighted_by="nDCG(column='margin')@10", max_iter=1, start="random").fit(prices[1])
 
 

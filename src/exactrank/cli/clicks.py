@@ -63,7 +63,7 @@ def clicks(
     """Make training data from clicks: a grade is clicks / propensity, a query's weight its impressions."""
     from exactrank._support.pictures import picture_file
     from exactrank.data import files as formats
-    from exactrank.data.formats.stream import stream_of
+    from exactrank.data.formats.base import stream_of
 
     picture = nullcontext() if plot is None else picture_file(plot, force=force)
     with formats.stream_writer(out, force=force) as write_stream, picture as draw:

@@ -129,7 +129,7 @@ def _convert(
     """Convert one file to another, which is opened before the work."""
     from exactrank.data import files as formats
     from exactrank.data.formats import trec
-    from exactrank.data.formats.stream import stream_of
+    from exactrank.data.formats.base import stream_of
     from exactrank.data.write_shards import stream_of_shards
 
     with formats.stream_writer(target, force=force) as write_stream:
@@ -155,7 +155,7 @@ def pairs(
 ) -> None:
     """Join pairs of documents that a judge has ordered ("this one before that one") to the features and grades of ranking data."""
     from exactrank.data import files as formats
-    from exactrank.data.formats.stream import stream_of
+    from exactrank.data.formats.base import stream_of
 
     with formats.stream_writer(out, force=force) as write_stream:
         judged = read(data, reading, pairs)
@@ -212,7 +212,7 @@ def _generate_clicks(
     from exactrank.cli.clicks import print_propensities
     from exactrank.clicks.files import log_writer
     from exactrank.data import files as formats
-    from exactrank.data.formats.stream import stream_of
+    from exactrank.data.formats.base import stream_of
     from exactrank.errors import DataError
 
     if log is None:

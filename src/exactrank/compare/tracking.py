@@ -112,7 +112,7 @@ def _connected(uri: str, waits: Mapping[str, str]) -> Iterator[tuple["MlflowClie
 
 @contextmanager
 def _logging(uri: str, kept: str) -> Iterator[tuple["MlflowClient", str]]:
-    """The same after the work; what goes wrong is an `OSError` that says what is ``extra_columns``."""
+    """The same after the work; what goes wrong is an `OSError` that says what is ``kept``."""
     try:
         with _connected(uri, AFTERWARDS) as connection:
             yield connection

@@ -10,9 +10,8 @@ from typing import BinaryIO, cast
 
 from exactrank._support.files import checked_path, is_stream, nothing_at, open_bytes, whole_file
 from exactrank._support.registry import Registry
-from exactrank.data.formats.base import Columns, Format, ReadOptions
+from exactrank.data.formats.base import Block, Columns, Format, ReadOptions, Stream, stream_of
 from exactrank.data.formats.cache import MAGIC
-from exactrank.data.formats.stream import Block, Stream, stream_of
 from exactrank.data.formats.trec import looks_like_qrels
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError

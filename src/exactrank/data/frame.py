@@ -31,12 +31,11 @@ from exactrank import _core
 from exactrank._support.arrays import Ids, Matrix, PerDocument, Rows
 from exactrank.data.duplicates import check_columns
 from exactrank.data.extra_columns import concatenate_extra_columns
-from exactrank.data.formats.base import Columns
-from exactrank.data.formats.stream import Block, Stream
+from exactrank.data.formats.base import Block, Columns, Stream
 from exactrank.data.formats.text_column import TextColumn, rows_of
 from exactrank.data.immutable import seal
 from exactrank.data.levels import codes_of, levels_in
-from exactrank.data.precision import LOOKED_AT, Offset, best_offset, suspects
+from exactrank.data.precision import SAMPLE_CELLS, Offset, best_offset, suspects
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.validation import group_rows, infinite_cell
 from exactrank.errors import DataError, IncompatibleError, LeftOutWarning, warn_caller
@@ -282,7 +281,7 @@ class Source:
 
     def _suspects(self) -> list[int]:
         """The features that may need an offset, going by the first rows."""
-        table = self.first_rows().head(max(1, LOOKED_AT // max(1, len(self.layout.features))))
+        table = self.first_rows().head(max(1, SAMPLE_CELLS // max(1, len(self.layout.features))))
         if len(table) == 0 or not self.layout.features:
             return []
         order, indptr, _ = group_rows(_TableRows(table, self.layout, self.place, 0, self).query_ids())

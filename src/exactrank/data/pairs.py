@@ -1,8 +1,8 @@
-"""Pairs of documents from a frame, a file or arrays, found among the documents of some data: `with_pairs` and `read_pairs`.
+"""Add pairs of documents from a frame, a file or arrays to data: `with_pairs` and `read_pairs`.
 
-A table has one pair per row: the query (``query_id``), the document that a judge prefers (``better``) and the other one (``worse``), both
-by document id, and, where pairs do not count alike, a ``weight``. Where the data has no document ids, rows stand for documents, numbered
-from 0 in the caller's order; then the query need not be named.
+A table has one pair per row: the query (``query_id``), the document that a judge prefers (``better``) and the other document (``worse``),
+both by document id, and an optional ``weight``. If the data has no document ids, documents are given by their row, numbered from 0 in the
+caller's order, and the query may be left out.
 """
 
 import csv
@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, SupportsFloat, SupportsIndex, SupportsInt, cast
 
 import numpy as np
 
@@ -21,20 +21,21 @@ from exactrank._support.numerals import number, whole_number
 from exactrank.data.duplicates import check_columns, check_documents
 from exactrank.data.files import existing
 from exactrank.data.formats.base import Columns
+from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.frame import library, table_of
 from exactrank.data.preferences import Preferences, concatenate_preferences
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError
 
 BETTER, WORSE, WEIGHT = "better", "worse", "weight"
-Cells = Sequence[Any]
+Cells = Sequence[object]
 
 
-def with_pairs(data: RankingData, pairs: Any) -> RankingData:
-    """``data`` with the ``pairs`` of a pandas, polars or Arrow frame, or of a mapping from its columns to lists, beside its grades.
+def with_pairs(data: RankingData, pairs: object) -> RankingData:
+    """Return ``data`` with the ``pairs`` of a pandas, polars or Arrow frame, or of a mapping from column names to lists.
 
-    The columns are ``query_id``, ``better``, ``worse`` and, if pairs do not count alike, ``weight``. Pairs that ``data`` has already stay,
-    and the weights of equal ones are added up.
+    The columns are ``query_id``, ``better``, ``worse`` and optionally ``weight``. Pairs that ``data`` already has remain, and the weights
+    of equal pairs are added up.
 
     >>> data = RankingData.from_arrays([[1.0], [2.0]], [0, 0], qid=[7, 7], docid=["a", "b"])
     >>> with_pairs(data, {"query_id": [7], "better": ["b"], "worse": ["a"]}).preferences.to_frame().values.tolist()
@@ -42,9 +43,9 @@ def with_pairs(data: RankingData, pairs: Any) -> RankingData:
     """
     check_data(data)
     if isinstance(pairs, Mapping):
-        return _added(data, pairs, lambda i: f"pair {i}")
+        return _add_pairs(data, pairs, lambda i: f"pair {i}")
     table = table_of(pairs, "pairs")
-    return _added(data, {name: table.get_column(name).to_list() for name in table.columns}, lambda i: f"row {i} of the pairs")
+    return _add_pairs(data, {name: table.get_column(name).to_list() for name in table.columns}, lambda i: f"row {i} of the pairs")
 
 
 def read_pairs(path: str | os.PathLike[str], data: RankingData) -> RankingData:
@@ -59,19 +60,19 @@ def read_pairs(path: str | os.PathLike[str], data: RankingData) -> RankingData:
             check_columns(library("pyarrow.parquet").read_schema(source).names, str(source))
             table = library("pyarrow.parquet").read_table(source)
         try:
-            columns = {each: table[each].to_pylist() for each in table.column_names}
+            columns = {name: table[name].to_pylist() for name in table.column_names}
         except UnicodeDecodeError as error:
             raise DataError(f"{source}: an id is not UTF-8 ({error}); write the ids as UTF-8 text") from None
         except (OverflowError, ValueError) as error:
             raise DataError(f"{source}: a value cannot be read ({error}); write ids as text or whole numbers") from None
-        return _added(data, columns, lambda i: f"{source}, row {i}")
+        return _add_pairs(data, columns, lambda i: f"{source}, row {i}")
     lines: list[int] = []
-    found = _csv_columns(source, "\t" if name.suffix.lower() == ".tsv" else ",", lines)
-    return _added(data, found, lambda i: f"{source}, line {lines[i]}", str(source))
+    columns_of_text = _csv_columns(source, "\t" if name.suffix.lower() == ".tsv" else ",", lines)
+    return _add_pairs(data, columns_of_text, lambda i: f"{source}, line {lines[i]}", str(source))
 
 
 def _csv_columns(path: Path, separator: str, lines: list[int]) -> dict[str, Cells]:
-    """The columns by the names in the first line; ``lines`` gets the line of each row."""
+    """Return the columns by the names in the first line; append the line number of each row to ``lines``."""
     with open_bytes(path) as file, io.TextIOWrapper(cast(BinaryIO, file), "utf-8-sig", "surrogateescape", newline="") as text:
         reader = csv.reader(text, delimiter=separator)
         try:
@@ -89,49 +90,49 @@ def _csv_columns(path: Path, separator: str, lines: list[int]) -> dict[str, Cell
     return dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
 
 
-def _added(data: RankingData, columns: Mapping[str, Cells], place: Callable[[int], str], whole: str = "the pairs") -> RankingData:
-    """``data`` with what the ``columns`` say; ``place`` says in errors where a pair stands."""
+def _add_pairs(data: RankingData, columns: Mapping[str, Cells], place: Callable[[int], str], source: str = "the pairs") -> RankingData:
+    """Return ``data`` with the pairs in ``columns``; in errors, ``place`` gives the place of a pair, and ``source`` names all of them."""
     query = Columns().query
     needed = (BETTER, WORSE) if data.docid is None else (query, BETTER, WORSE)
     missing = [name for name in needed if name not in columns]
     if missing:
         has = ", ".join(map(repr, columns)) or "none"
-        raise DataError(f"{whole}: there is no column {missing[0]!r}; expected {', '.join(needed)} and, if wanted, {WEIGHT}; found {has}")
+        raise DataError(f"{source}: there is no column {missing[0]!r}; expected {', '.join(needed)} and, if wanted, {WEIGHT}; found {has}")
     if len({len(columns[name]) for name in (*needed, *({query, WEIGHT} & columns.keys()))}) > 1:
-        raise DataError(f"{whole}: the columns are of different lengths; give one cell per pair")
+        raise DataError(f"{source}: the columns are of different lengths; give one cell per pair")
     if not len(columns[BETTER]):
-        raise DataError(f"{whole}: there are no pairs; give at least one, or leave them out")
-    found = _rows_by_id(data, columns, place) if data.docid is not None else _rows_by_number(data, columns, place)
-    for i in np.flatnonzero(found[0] == found[1])[:1]:
+        raise DataError(f"{source}: there are no pairs; give at least one, or leave them out")
+    rows = _rows_by_number(data, columns, place) if data.docid is None else _rows_by_id(data, data.docid, columns, place)
+    for i in np.flatnonzero(rows[0] == rows[1])[:1]:
         raise DataError(f"{place(i)}: {columns[BETTER][i]!r} is paired with itself; give two different documents")
-    of = np.searchsorted(data.indptr, found, side="right")
-    for i in np.flatnonzero(of[0] != of[1])[:1]:
+    query_of = np.searchsorted(data.indptr, rows, side="right")
+    for i in np.flatnonzero(query_of[0] != query_of[1])[:1]:
         pair = f"{columns[BETTER][i]} and {columns[WORSE][i]}"
         raise DataError(f"{place(i)}: the rows {pair} belong to different queries; a pair is of two documents of one query")
-    own = Preferences(found[0], found[1], _weights(columns.get(WEIGHT), len(of[0]), place))
-    return replace(data, preferences=concatenate_preferences([data.preferences, own], [0, 0]))
+    pairs = Preferences(rows[0], rows[1], _weights(columns.get(WEIGHT), rows.shape[1], place))
+    return replace(data, preferences=concatenate_preferences([data.preferences, pairs], [0, 0]))
 
 
-def _rows_by_id(data: RankingData, columns: Mapping[str, Cells], place: Callable[[int], str]) -> Rows:
-    """The rows of the better and of the worse documents, by query and document id."""
+def _rows_by_id(data: RankingData, docid: TextColumn, columns: Mapping[str, Cells], place: Callable[[int], str]) -> Rows:
+    """Return the rows of the better and of the worse documents, by query and document id."""
     check_documents(data)
     number = {str(q): n for n, q in enumerate(data.qid.tolist())}
-    rows: dict[str, dict[str, int]] = {}
-    found = np.empty((2, len(columns[BETTER])), np.int64)
+    row_of: dict[str, dict[str, int]] = {}
+    rows = np.empty((2, len(columns[BETTER])), np.int64)
     for i, cells in enumerate(zip(columns[Columns().query], columns[BETTER], columns[WORSE], strict=True)):
         query, *documents = (_id(cell, place, i) for cell in cells)
-        if query not in rows:
+        if query not in row_of:
             if query not in number:
                 raise DataError(f"{place(i)}: the data has no query {query!r}; check the ids, or leave the pair out")
             first, last = data.indptr[number[query] : number[query] + 2]
-            rows[query] = {data.docid[row]: row for row in range(first, last)}  # type: ignore[index]  # there are ids
+            row_of[query] = {docid[row]: row for row in range(first, last)}
         for side, document in enumerate(documents):
-            if document not in rows[query]:
+            if document not in row_of[query]:
                 raise DataError(
                     f"{place(i)}: query {query!r} has no document {document!r} in the data; check the ids, or leave the pair out"
                 )
-            found[side, i] = rows[query][document]
-    return found
+            rows[side, i] = row_of[query][document]
+    return rows
 
 
 def _id(cell: object, place: Callable[[int], str], i: int) -> str:
@@ -141,20 +142,20 @@ def _id(cell: object, place: Callable[[int], str], i: int) -> str:
 
 
 def _rows_by_number(data: RankingData, columns: Mapping[str, Cells], place: Callable[[int], str]) -> Rows:
-    """The same, where the columns hold the caller's rows, since the data has no document ids."""
-    found = np.empty((2, len(columns[BETTER])), np.int64)
+    """Return the rows of the better and of the worse documents, which the columns give in the caller's order."""
+    rows = np.empty((2, len(columns[BETTER])), np.int64)
     for side, name in enumerate((BETTER, WORSE)):
         for i, cell in enumerate(columns[name]):
             try:
-                row = whole_number(cell) if isinstance(cell, str) else int(cell)
+                row = whole_number(cell) if isinstance(cell, str) else int(cell) if isinstance(cell, SupportsInt | SupportsIndex) else -1
             except (TypeError, ValueError, OverflowError):
                 row = -1
             if not 0 <= row < data.n_documents or (isinstance(cell, float) and cell != row):
                 raise DataError(
                     f"{place(i)}: {name} is {cell!r}; the data has no document ids, so give a row from 0 to {data.n_documents - 1}"
                 )
-            found[side, i] = row
-    return found if data.order is None else np.argsort(data.order)[found]
+            rows[side, i] = row
+    return rows if data.order is None else np.argsort(data.order)[rows]
 
 
 def _weights(cells: Cells | None, count: int, place: Callable[[int], str]) -> PerDocument:
@@ -163,7 +164,7 @@ def _weights(cells: Cells | None, count: int, place: Callable[[int], str]) -> Pe
     weights = np.empty(count)
     for i, cell in enumerate(cells):
         try:
-            weights[i] = np.nan if cell is None else number(cell) if isinstance(cell, str) else float(cell)
+            weights[i] = number(cell) if isinstance(cell, str) else float(cell) if isinstance(cell, SupportsFloat) else np.nan
         except (TypeError, ValueError, OverflowError):
             weights[i] = np.nan
         if not 0 <= weights[i] < np.inf:

@@ -1,13 +1,12 @@
-"""Pairs of documents that a judge has put into an order: "this one before that one", each with a weight.
+"""Pairs of documents that a judge has put into an order, each with a weight.
 
-A pair holds two rows of some data, which belong to one query. Pairs are kept sorted by their rows; the weights of equal pairs are added
-up, so that neither the order in which pairs were given nor how often each was written down makes a difference. A judge may contradict
-another, and pairs may form a cycle: each pair counts for itself.
+A pair holds two rows of one query. Pairs are sorted by their rows, and the weights of equal pairs are added up, so that neither the order
+of the pairs nor how often each was given makes a difference. Judges may contradict each other, and pairs may form a cycle: each pair
+counts by itself.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -53,7 +52,7 @@ class Preferences(Tabular):
         for name, array in (("better", better[first][counts]), ("worse", worse[first][counts]), ("weight", weight[counts])):
             object.__setattr__(self, name, immutable(array))
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, Rows | PerDocument]) -> None:
         self.__dict__.update({name: seal(array) for name, array in state.items()})
 
     def __len__(self) -> int:
@@ -66,7 +65,7 @@ class Preferences(Tabular):
         return {"better": self.better, "worse": self.worse, "weight": self.weight}
 
     def check(self, indptr: Boundaries) -> None:
-        """Raise where a pair is not of two documents of one of the queries with these boundaries."""
+        """Raise unless both documents of each pair belong to the same query; ``indptr`` are the boundaries of the queries."""
         rows = np.stack([self.better, self.worse])
         beyond = np.flatnonzero(rows >= indptr[-1])
         if len(beyond):
@@ -77,41 +76,41 @@ class Preferences(Tabular):
             raise DataError(f"the rows {rows[0, across[0]]} and {rows[1, across[0]]} of a pair are of different queries; a pair is of one")
 
     def by_query(self, indptr: Boundaries) -> Boundaries:
-        """Where the pairs of each query begin and end."""
+        """Return the boundaries of the pairs of each query."""
         return np.searchsorted(self.better, indptr)
 
-    def renumber(self, place: Rows) -> "Preferences":
-        """The same pairs where document ``i`` has come to row ``place[i]``."""
-        return Preferences(place[self.better], place[self.worse], self.weight)
+    def renumber(self, new_rows: Rows) -> "Preferences":
+        """Return the same pairs after document ``i`` has moved to row ``new_rows[i]``."""
+        return Preferences(new_rows[self.better], new_rows[self.worse], self.weight)
 
     def wins_and_losses(self, documents: int) -> tuple[PerDocument, PerDocument]:
-        """The total weight with which each document is the better one, and the worse one, added up the same way for any order of pairs."""
+        """Return the total weight of the pairs that each document wins, and of those that it loses; independent of the order of pairs."""
         rising = np.argsort(self.weight, kind="stable")
         better, worse, weight = self.better[rising], self.worse[rising], self.weight[rising]
         wins, losses = (np.bincount(rows, weight, documents).astype(np.float64) for rows in (better, worse))
         return wins, losses
 
     def native(self, indptr: Boundaries) -> _core.Preferences:
-        """The pairs as the kernels take them, on queries with these boundaries."""
+        """Return the pairs as the kernels take them; ``indptr`` are the boundaries of the queries."""
         return _core.Preferences(indptr, self.better, self.worse, self.weight)
 
 
 def preferences_between(preferences: Preferences | None, first: int, last: int) -> Preferences | None:
-    """The pairs of the rows ``first`` to ``last``, which are those of whole queries, numbered from 0."""
+    """Return the pairs of the rows ``first`` to ``last``, which hold whole queries, with rows numbered from 0."""
     if preferences is None:
         return None
-    own = slice(*np.searchsorted(preferences.better, [first, last]))
-    return Preferences(preferences.better[own] - first, preferences.worse[own] - first, preferences.weight[own])
+    pairs = slice(*np.searchsorted(preferences.better, [first, last]))
+    return Preferences(preferences.better[pairs] - first, preferences.worse[pairs] - first, preferences.weight[pairs])
 
 
 def concatenate_preferences(parts: Sequence[Preferences | None], sizes: Sequence[int]) -> Preferences | None:
-    """The pairs of several data sets of these numbers of documents, one after the other."""
+    """Return the pairs of several datasets, one after the other; ``sizes`` are their numbers of documents."""
     starts = np.cumsum([0, *sizes])
-    kept = [(part, start) for part, start in zip(parts, starts, strict=False) if part is not None]
-    if not kept:
+    shifted = [(part, start) for part, start in zip(parts, starts, strict=False) if part is not None]
+    if not shifted:
         return None
     return Preferences(
-        np.concatenate([part.better + start for part, start in kept]),
-        np.concatenate([part.worse + start for part, start in kept]),
-        np.concatenate([part.weight for part, _ in kept]),
+        np.concatenate([part.better + start for part, start in shifted]),
+        np.concatenate([part.worse + start for part, start in shifted]),
+        np.concatenate([part.weight for part, _ in shifted]),
     )

@@ -1,4 +1,4 @@
-"""Scores from a file: one per line in the order of the data, or a TREC run matched by query and document id."""
+"""Read scores from a file: one per line in the order of the data, or a TREC run matched by query and document id."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from exactrank.errors import DataError
 
 
 def read_scores(path: str | os.PathLike[str], data: RankingData) -> tuple[RankingData, PerDocument]:
-    """The data and a score for each of its rows; a run may add documents that were retrieved but not judged."""
+    """Return the data and a score for each of its rows; a run may add documents that were retrieved but not judged."""
     blocks = line_blocks(path, TEXT_BLOCK)
     start = next(blocks, b"")
     if not start:
@@ -32,11 +32,11 @@ def read_scores(path: str | os.PathLike[str], data: RankingData) -> tuple[Rankin
         raise DataError(f"{path} is a model, not scores or a run; score the data with it (exactrank predict), or evaluate it by its path")
     if columns > 1:
         raise DataError(f"{path}:1: has {columns} columns; expected one score per line, or the six columns of a TREC run")
-    return data, _one_a_line(path, chain([start], blocks), data.n_documents)
+    return data, _scores_by_line(path, chain([start], blocks), data.n_documents)
 
 
 def looks_like_model(start: bytes) -> bool:
-    """Is a file that begins so a model rather than scores or a run? These are lines that begin with a number or an id.
+    """Return whether a file with these first bytes is a model; scores and runs have lines that begin with a number or an id.
 
     >>> looks_like_model(b'{"bm25": 0.7}'), looks_like_model(b"301 Q0 d1 1 2.5 bm25"), looks_like_model(b"-0.5")
     (True, False, False)
@@ -45,17 +45,19 @@ def looks_like_model(start: bytes) -> bool:
 
 
 def unjudged_rule(counts: Mapping[str, int]) -> str:
-    """What is done with retrieved documents without a judgment, if there are any; ``counts`` has their number by run.
+    """Return a sentence on the treatment of retrieved documents without a judgment; ``counts`` has their number by run.
 
     >>> unjudged_rule({"bm25": 12, "dense": 0})
     'Retrieved documents that nobody judged (bm25: 12) count as not relevant and keep their ranks, as in trec_eval.'
     """
-    some = ", ".join(f"{name}: {count:,}".removeprefix(": ") for name, count in counts.items() if count)
-    return f"Retrieved documents that nobody judged ({some}) count as not relevant and keep their ranks, as in trec_eval." if some else ""
+    numbers = ", ".join(f"{name}: {count:,}".removeprefix(": ") for name, count in counts.items() if count)
+    if not numbers:
+        return ""
+    return f"Retrieved documents that nobody judged ({numbers}) count as not relevant and keep their ranks, as in trec_eval."
 
 
-def _one_a_line(path: str | os.PathLike[str], blocks: Iterable[bytes], documents: int) -> PerDocument:
-    """As many scores as there are documents; blank lines at the end do not count, and no more are read than it takes to tell."""
+def _scores_by_line(path: str | os.PathLike[str], blocks: Iterable[bytes], documents: int) -> PerDocument:
+    """Return one score per document; blank lines at the end do not count, and reading stops at the first line too many."""
     remedy, lines = "give one score per document, in the order of the data", list[bytes]()
     for block in blocks:
         lines += block.splitlines()

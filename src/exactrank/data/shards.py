@@ -76,7 +76,9 @@ def read_shards(
     ``keep_missing``, ``n_features`` and ``columns`` are those of [`er.read`][exactrank.read].
     """
     listed = [paths] if isinstance(paths, str | os.PathLike) else checked_list("paths", paths, "a pattern, a folder, or a list of files")
-    patterns = [os.fspath(path) for path in listed if checked_path(path)]
+    for path in listed:
+        checked_path(path)
+    patterns = [os.fspath(path) for path in listed]
     files = [file for path in patterns for file in _shards_at(path)]
     if not files:
         raise DataError(f"{patterns[0] if patterns else 'paths'}: there is no such file; check the pattern")

@@ -1,14 +1,12 @@
-"""What callers give, as checked arrays: features, grades and weights, and which row belongs to which query.
+"""Checks of arguments: features, grades, weights and queries become arrays, or raise a `DataError`.
 
 Either each row has a query id, in any order, or the rows of a query are together and the sizes of the queries are given.
 """
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from exactrank._support.arrays import Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
+from exactrank._support.arrays import AnyArray, Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
 from exactrank._support.numerals import number
 from exactrank.data.formats.text_column import rows_of
 from exactrank.data.immutable import immutable, is_immutable, seal
@@ -17,23 +15,23 @@ from exactrank.errors import DataError
 CELLS_AT_ONCE = 1 << 18
 
 
-def matrix_of(given: Any, rows: int) -> tuple[npt.NDArray[Any], Matrix]:
-    """The features as an array of numbers of any type, and as a float32 matrix in C order without infinities.
+def matrix_of(features: object, rows: int) -> tuple[AnyArray, Matrix]:
+    """Return the features as an array of numbers of any type, and as a float32 matrix in C order without infinities.
 
-    That is a copy, or ``given`` itself if nobody can write into it.
+    The matrix is a copy, or the array itself if that is immutable.
     """
-    if given is None:
-        given = np.empty((rows, 0), np.float32)
-    if hasattr(given, "toarray"):
-        given = seal(given.toarray())
-    table = array_of(fill_masked(given))
+    if features is None:
+        features = np.empty((rows, 0), np.float32)
+    if hasattr(features, "toarray"):
+        features = seal(features.toarray())
+    table = array_of(fill_masked(features))
     if table.ndim != 2 or table.dtype.kind not in "fiub":
         raise DataError(f"X must be a table of numbers, documents x features; got shape {table.shape} of {table.dtype}")
     if len(table) != rows:
         raise DataError(f"X has {len(table)} rows but y has {rows}; they must agree")
     with np.errstate(over="ignore"):
-        as_it_is = is_immutable(table) and table.dtype == np.float32
-        matrix: Matrix = immutable(table) if as_it_is else np.array(table, np.float32, order="C")
+        needs_no_copy = is_immutable(table) and table.dtype == np.float32
+        matrix: Matrix = immutable(table) if needs_no_copy else np.array(table, np.float32, order="C")
     cell = infinite_cell(matrix)
     if cell is not None:
         raise DataError(f"X[{cell[0]}, {cell[1]}] is {table[cell]}, which is not a finite float32; use NaN for a missing value")
@@ -41,7 +39,7 @@ def matrix_of(given: Any, rows: int) -> tuple[npt.NDArray[Any], Matrix]:
 
 
 def infinite_cell(X: Matrix) -> tuple[int, int] | None:
-    """The first infinite value of a matrix in C order: its row and its column."""
+    """Return the row and the column of the first infinite value of a matrix in C order; None if all are finite."""
     values = X.reshape(-1)
     for first in range(0, len(values), CELLS_AT_ONCE):
         infinite = np.isinf(values[first : first + CELLS_AT_ONCE])
@@ -51,7 +49,7 @@ def infinite_cell(X: Matrix) -> tuple[int, int] | None:
 
 
 def numbers_of(name: str, values: npt.ArrayLike, count: int | None = None) -> PerDocument:
-    """``values`` as the grades ``y`` or as weights, once there are as many as there must be and each is in order."""
+    """Return ``values`` as grades (``y``) or weights; raise if there are not ``count`` of them, or if one is invalid."""
     numbers = floats_of(name, values)
     if numbers.ndim != 1 or len(numbers) == 0:
         raise DataError(f"{name} must be a list of at least one number, got shape {numbers.shape}")
@@ -61,8 +59,8 @@ def numbers_of(name: str, values: npt.ArrayLike, count: int | None = None) -> Pe
     return numbers
 
 
-def floats_of(name: str, values: Any) -> npt.NDArray[np.float64]:
-    """Return ``values`` as doubles of the same shape, text by the rule of `exactrank._support.numerals`; errors call them ``name``.
+def floats_of(name: str, values: object) -> npt.NDArray[np.float64]:
+    """Return ``values`` as doubles of the same shape; `exactrank._support.numerals` reads text, and errors call the values ``name``.
 
     >>> floats_of("y", ["2", 0.5, "1e3"]).tolist()
     [2.0, 0.5, 1000.0]
@@ -82,7 +80,7 @@ def floats_of(name: str, values: Any) -> npt.NDArray[np.float64]:
 def check_numbers(name: str, numbers: PerDocument, *, some_positive: bool = True) -> None:
     """Raise if a grade (``y``) is not finite, or a weight is not a number of at least 0.
 
-    Some weight must be positive, unless it is part of data, which may be without one.
+    With ``some_positive`` at least one weight must be positive.
     """
     bad = np.flatnonzero(~np.isfinite(numbers) if name == "y" else ~((numbers >= 0) & (numbers < np.inf)))
     if len(bad) and name == "y":
@@ -94,24 +92,24 @@ def check_numbers(name: str, numbers: PerDocument, *, some_positive: bool = True
 
 
 def per_query_weight(weight: npt.ArrayLike, order: Rows | None, indptr: Boundaries) -> PerQuery:
-    """Query weights from one per query, or from one per row that agrees within each query."""
+    """Return query weights from one weight per query, or from one per row, which must agree within each query."""
     queries, rows = len(indptr) - 1, int(indptr[-1])
-    given = numbers_of("query_weight", weight)
-    if len(given) == queries:
-        return given
-    if len(given) != rows:
-        raise DataError(f"query_weight has {len(given)} entries; expected one per query ({queries}) or one per row ({rows})")
-    grouped = rows_of(given, order)
+    weights = numbers_of("query_weight", weight)
+    if len(weights) == queries:
+        return weights
+    if len(weights) != rows:
+        raise DataError(f"query_weight has {len(weights)} entries; expected one per query ({queries}) or one per row ({rows})")
+    grouped = rows_of(weights, order)
     first = grouped[indptr[:-1]]
     differs = np.flatnonzero(grouped != np.repeat(first, np.diff(indptr)))
     if len(differs):
         row = differs[0] if order is None else order[differs[0]]
-        raise DataError(f"query_weight of row {row} is {given[row]:g} but its query began with another; give one weight per query")
+        raise DataError(f"query_weight of row {row} is {weights[row]:g} but its query began with another; give one weight per query")
     return first
 
 
 def grouping(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, rows: int) -> tuple[Rows | None, Boundaries, Ids]:
-    """As `group_rows`, from whichever of ``qid`` and ``group`` is given; without ids queries are numbered from 0."""
+    """Return the result of `group_rows`, from either ``qid`` or ``group``; queries without ids are numbered from 0."""
     if (qid is None) == (group is None):
         raise DataError(
             "give either qid (one query id per row) or group (the size of each query), not " + ("both" if group is not None else "neither")
@@ -135,13 +133,13 @@ def grouping(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, rows: int) 
 
 
 def group_rows(qid: Ids) -> tuple[Rows | None, Boundaries, Ids]:
-    """Which row goes where so that the rows of a query are together: (order or None, boundaries, the queries' ids).
+    """Return the order of rows that puts those of a query together (None if they are), the boundaries and the ids of the queries.
 
     >>> group_rows(np.array([5, 5, 9, 5]))
     (array([0, 1, 3, 2]), array([0, 3, 4]), array([5, 9]))
     """
     starts = np.concatenate([[0], np.flatnonzero(qid[1:] != qid[:-1]) + 1])
-    number_of: dict[Any, int] = {}
+    number_of: dict[object, int] = {}
     runs = [number_of.setdefault(name, len(number_of)) for name in qid[starts].tolist()]
     first_run = np.unique(runs, return_index=True)[1]
     if len(number_of) == len(runs):
@@ -150,17 +148,17 @@ def group_rows(qid: Ids) -> tuple[Rows | None, Boundaries, Ids]:
     return np.argsort(numbers, kind="stable"), np.append(0, np.cumsum(np.bincount(numbers))), qid[starts[first_run]]
 
 
-def query_rows(indptr: Boundaries, chosen: Rows | slice) -> tuple[Rows, Boundaries]:
-    """The rows of the queries ``chosen``, one query after the other, and where each begins among them."""
-    sizes = np.diff(indptr)[chosen]
+def query_rows(indptr: Boundaries, queries: Rows | slice) -> tuple[Rows, Boundaries]:
+    """Return the rows of these ``queries``, one query after the other, and the boundaries of the queries among them."""
+    sizes = np.diff(indptr)[queries]
     bounds = np.append(0, np.cumsum(sizes))
-    return np.arange(bounds[-1]) + np.repeat(indptr[:-1][chosen] - bounds[:-1], sizes), bounds
+    return np.arange(bounds[-1]) + np.repeat(indptr[:-1][queries] - bounds[:-1], sizes), bounds
 
 
-def boundaries(sizes: npt.NDArray[Any], rows: int) -> Boundaries | None:
-    """Where queries of these sizes begin and end, or None unless all sizes are positive and add up to ``rows``.
+def boundaries(sizes: AnyArray, rows: int) -> Boundaries | None:
+    """Return the boundaries of queries of these sizes; None unless all sizes are positive and add up to ``rows``.
 
-    A sum that overflows falls, and so do boundaries where a size is not positive; those that only rise are exact.
+    Boundaries fall where a sum overflows or a size is not positive, so boundaries that only rise are exact.
 
     >>> boundaries(np.array([2, 1]), 3), boundaries(np.array([2**62] * 4 + [3]), 3)
     (array([0, 2, 3]), None)
@@ -170,14 +168,14 @@ def boundaries(sizes: npt.NDArray[Any], rows: int) -> Boundaries | None:
 
 
 def missing_ids(ids: Ids) -> Rows:
-    """Rows whose id is None or not a number or time."""
+    """Return the rows whose id is None, NaN or not a time."""
     if ids.dtype == object:
         return np.array([i for i, q in enumerate(ids) if q is None or q != q], np.int64)
     return np.flatnonzero(ids != ids) if ids.dtype.kind in "fcmM" else np.empty(0, np.int64)
 
 
-def array_of(values: Any, name: str = "the array") -> npt.NDArray[Any]:
-    """The values as an array; lists of unequal length become an empty one of objects, which no check lets pass."""
+def array_of(values: object, name: str = "the array") -> AnyArray:
+    """Return the values as an array; lists of unequal length become an empty array of objects, which every check refuses."""
     values = refuse_masked(values, name)
     try:
         return np.asarray(values)
@@ -185,8 +183,8 @@ def array_of(values: Any, name: str = "the array") -> npt.NDArray[Any]:
         return np.empty(0, object)
 
 
-def fill_masked(values: Any) -> Any:
-    """Features, with NaN for those that are masked in an array of `numpy.ma`.
+def fill_masked(values: object) -> object:
+    """Return features with NaN in place of values that are masked in an array of `numpy.ma`.
 
     >>> fill_masked(np.ma.masked_array([[1, 2]], [[False, True]])).tolist()
     [[1.0, nan]]
@@ -197,8 +195,8 @@ def fill_masked(values: Any) -> Any:
     return np.where(np.ma.getmaskarray(values), np.nan, values.data).astype(kind)
 
 
-def refuse_masked(values: Any, name: str) -> Any:
-    """``values``, of which there is one for each row and so none may be masked; ``name`` is what they are called in the error."""
+def refuse_masked(values: object, name: str) -> object:
+    """Return ``values``; raise if one of them is masked in an array of `numpy.ma`, since every row needs a value."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         place = ", ".join(map(str, np.argwhere(np.ma.getmaskarray(values))[0]))
         raise DataError(f"{name}[{place}] is masked; drop the row, or give it a value")

@@ -11,7 +11,7 @@ import numpy as np
 from exactrank._support.files import whole_file
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.files import MANIFEST, stream, write
-from exactrank.data.formats.stream import Block, Stream
+from exactrank.data.formats.base import Block, Stream
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.shards import Shard, Shards, file_checksum, local_copy, manifest_of, query_range, read_shards
 from exactrank.errors import DataError, OutputExistsError

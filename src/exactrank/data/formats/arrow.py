@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from exactrank._support.threads import thread_count
-from exactrank.data.formats.base import Columns, ReadOptions
-from exactrank.data.formats.stream import BLOCK_CELLS, Block, Stream
+from exactrank.data.formats.base import BLOCK_CELLS, Block, Columns, ReadOptions, Stream
 from exactrank.data.frame import PARTS, ROW_LABEL, Source, TableLayout, layout_of, library, table_of
 from exactrank.data.levels import places_of
 from exactrank.data.ranking_data import RankingData

@@ -28,9 +28,8 @@ from exactrank._support.arrays import Boundaries, Ids, Matrix, Rows
 from exactrank._support.files import allocate
 from exactrank._support.threads import thread_count
 from exactrank.data.extra_columns import concatenate_extra_columns, take_extra_columns
-from exactrank.data.formats.base import ReadOptions
+from exactrank.data.formats.base import Block, ReadOptions, Stream, stream_of
 from exactrank.data.formats.cache_footer import ALIGNMENT, BLOCK, KEPT, PAIRS, X_OFFSET, Footer, Section, parsed_footer
-from exactrank.data.formats.stream import Block, Stream, stream_of
 from exactrank.data.formats.text_column import TextColumn, rows_of
 from exactrank.data.levels import Levels, check_codes
 from exactrank.data.preferences import Preferences

@@ -19,8 +19,7 @@ from exactrank._support.arrays import Ids
 from exactrank._support.files import open_bytes
 from exactrank._support.threads import thread_count
 from exactrank.data.formats.arrow import arrow_errors, tables_of, write_tables
-from exactrank.data.formats.base import Columns, ReadOptions
-from exactrank.data.formats.stream import Stream
+from exactrank.data.formats.base import Columns, ReadOptions, Stream
 from exactrank.data.frame import Source, TableLayout, layout_of, library, table_of
 from exactrank.data.ranking_data import RankingData
 

@@ -21,11 +21,10 @@ from exactrank import _core
 from exactrank._support.arrays import Ids, Matrix, PerDocument, Rows
 from exactrank._support.files import open_bytes, read_small_file
 from exactrank._support.threads import Pool, thread_count
-from exactrank.data.formats.base import ReadOptions
-from exactrank.data.formats.stream import Block, Stream
+from exactrank.data.formats.base import Block, ReadOptions, Stream
 from exactrank.data.formats.text_column import TextColumn, rows_of
 from exactrank.data.immutable import seal
-from exactrank.data.precision import LOOKED_AT, best_offset, put, suspects
+from exactrank.data.precision import SAMPLE_CELLS, best_offset, subtract_offset, suspects
 from exactrank.data.ranking_data import RankingData
 from exactrank.data.validation import boundaries, group_rows
 from exactrank.errors import DataError, IncompatibleError
@@ -85,7 +84,7 @@ class LetorFormat:
             first, parser = 0, again.parser(kept)
             for X, y, _, docid, comment in again.parsed(parser):
                 if offset is not None:
-                    put(X, dict(zip(kept, _exact(parser, kept), strict=True)), offset)
+                    subtract_offset(X, dict(zip(kept, _exact(parser, kept), strict=True)), offset)
                 none = TextColumn.of([b""] * len(y)) if has_comment else None
                 qid = ids[every[first : first + len(y)]]
                 first += len(y)
@@ -188,7 +187,7 @@ class _Text:
         """
         every = list(range(self.options.n_features or 0))
         with open_bytes(self.path) as file:
-            lines = file.read(LOOKED_AT_FIRST).splitlines(keepends=True)[: LOOKED_AT // max(1, len(every))]
+            lines = file.read(LOOKED_AT_FIRST).splitlines(keepends=True)[: SAMPLE_CELLS // max(1, len(every))]
         parser = self.parser(every)
         parser.feed(np.frombuffer(b"".join(lines), np.uint8))
         sample = _exact(parser, every).T

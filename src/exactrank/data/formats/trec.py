@@ -32,8 +32,7 @@ from exactrank._support.numerals import number as number_in
 from exactrank._support.tables import Tabular, Values
 from exactrank._support.text import clip
 from exactrank.data.duplicates import check_documents, duplicate_places
-from exactrank.data.formats.base import ReadOptions
-from exactrank.data.formats.stream import Stream, stream_of
+from exactrank.data.formats.base import ReadOptions, Stream, stream_of
 from exactrank.data.formats.text_column import TextColumn
 from exactrank.data.immutable import seal
 from exactrank.data.ranking_data import RankingData
