@@ -27,7 +27,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from PIL import Image
 
 import exactrank as er
-from exactrank._support.pictures import COLORS, QUIET, look
+from exactrank._support.pictures import COLORS, QUIET, picture_style
 from exactrank.compare.statistics import all_pairs
 from exactrank.data.synthetic import CubicPolynomial
 
@@ -463,7 +463,7 @@ def shrink(made: Path) -> None:
 def main(names: list[str]) -> None:
     """Draw the pictures with these names, or all."""
     FOLDER.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, mpl.rc_context({"svg.hashsalt": "exactrank", "svg.fonttype": "none"}), look():
+    with tempfile.TemporaryDirectory() as folder, mpl.rc_context({"svg.hashsalt": "exactrank", "svg.fonttype": "none"}), picture_style():
         for name in names or PICTURES:
             made = Path(folder) / name
             PICTURES[name](made)

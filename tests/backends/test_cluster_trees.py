@@ -419,6 +419,6 @@ def test_what_does_not_work_on_an_engine_says_so(shards: Callable[..., Any]) -> 
 
 
 def test_workers_keep_memory_that_is_freed(cluster: Any) -> None:
-    from exactrank.backends.allocation import keep_freed_memory
+    from exactrank.backends.dask import keep_freed_memory
 
     assert set(cluster.run(keep_freed_memory).values()) == {os.uname().sysname == "Linux"}

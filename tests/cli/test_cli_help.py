@@ -89,7 +89,7 @@ def test_options_stand_in_panels():
 
 def test_lists_say_what_the_docstrings_of_methods_say():
     """They are read from the sources, without importing the methods."""
-    ours = {name: RANKERS[name] for name in RANKERS.own} | {name: CONTENDERS[name] for name in CONTENDERS.own}
+    ours = {name: RANKERS[name] for name in RANKERS.builtin} | {name: CONTENDERS[name] for name in CONTENDERS.builtin}
     assert {name: line for name, line in (rankers() | peers()).items() if name in ours} == {
         name: kind.__doc__.partition("\n")[0] for name, kind in ours.items()
     }
@@ -150,7 +150,7 @@ def test_every_command_shows_two_examples_and_they_run(folder):
             run_examples(words, folder)
 
 
-@pytest.mark.parametrize("method", RANKERS.own)
+@pytest.mark.parametrize("method", RANKERS.builtin)
 def test_every_method_shows_two_examples_and_they_run(method, folder):
     run_examples(f"train {method}", folder)
 

@@ -418,7 +418,7 @@ def test_tuning_that_is_ended_says_so(folder, data, monkeypatch):
         raise KeyboardInterrupt
 
     def ended(advance):
-        if advance.done:
+        if advance.completed:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -115,7 +115,7 @@ def pattern(shown: str) -> str:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_runs_and_shows_what_it_prints(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Measure.registry, "own", dict(Measure.registry.own))  # pages may define measures
+    monkeypatch.setattr(Measure.registry, "builtin", dict(Measure.registry.builtin))  # pages may define measures
     text, namespace = page.read_text(), {"__name__": "__main__"}
     if re.search(r"^import torch|TorchRanker\(", text, re.MULTILINE):
         pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -173,7 +173,7 @@ def written(value: object) -> str:
 
 def meaning(one: Setting) -> str:
     condition = f" {one.condition[0].upper()}{one.condition[1:]}." if one.condition else ""
-    return f"{one.help}{condition} *{one.expected[0].upper()}{one.expected[1:]}.*".replace("|", "\\|")
+    return f"{one.help}{condition} *{one.values_in_words[0].upper()}{one.values_in_words[1:]}.*".replace("|", "\\|")
 
 
 SETTINGS = re.compile(r"(?<=## Settings\n\n)\| setting .*?\n(?=\n)", re.DOTALL)

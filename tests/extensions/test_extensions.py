@@ -17,7 +17,7 @@ from tests.extensions.zipf_gain import ZipfGain
 from tests.strategies import GRADES
 
 # Importing the measure registered it; other tests list all measures.
-er.Measure.registry.own = {name: measure for name, measure in er.Measure.registry.own.items() if measure is not ZipfGain}
+er.Measure.registry.builtin = {name: measure for name, measure in er.Measure.registry.builtin.items() if measure is not ZipfGain}
 
 FOLDER = Path(__file__).parent
 ENTRY_POINTS = """\
@@ -48,7 +48,7 @@ def installed(tmp_path, monkeypatch):
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(er.Measure.registry, "own", dict(er.Measure.registry.own))
+    monkeypatch.setattr(er.Measure.registry, "builtin", dict(er.Measure.registry.builtin))
     return tmp_path
 
 

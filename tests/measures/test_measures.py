@@ -295,7 +295,7 @@ def test_a_new_measure_needs_only_usefulness_and_discounts():
         with pytest.raises(er.errors.MeasureError, match=r"Ripeness\.discounts must give 2 finite numbers, got shape \(1,\)"):
             er.evaluate(data, [3.0, 2.0, 1.0], "Ripeness(length=1)@2")
     finally:
-        del er.Measure.registry.own["ripeness"]
+        del er.Measure.registry.builtin["ripeness"]
 
 
 def test_err_refuses_grades_beyond_its_scale():

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 import exactrank as er
 from exactrank.learning.objectives.within_query import deviation
 from exactrank.models.sum import mean_of
-from exactrank.rankers.training_data import deal_parts
+from exactrank.rankers.training_data import deal_parts, mixed_queries
 from tests.models.test_tree_ensemble import ensemble, trained
 from tests.rankers.test_rankers import judged, rows
 
@@ -159,7 +159,7 @@ def test_cross_fitted_models_are_those_of_the_parts(kind, bags):
     """Each is trained on all parts but two, chosen by one and asked about the other; of two parts in all one does both."""
     data = shuffled()
     ranker = RANKERS[kind](bags=bags, bagging="cross-fit", seed=5).fit(data)
-    part, scores = deal_parts(data, bags, 5), []
+    part, scores = deal_parts(mixed_queries(data), bags, 5), []
     for number in range(bags):
         scored = part == (number + (bags > 2)) % bags
         chooses = part == number
@@ -221,9 +221,9 @@ def test_every_part_has_queries_that_can_judge():
     """Also where most queries have a single grade; and there are fewer parts where few have several."""
     X, y, qid = rows(queries=30, noise=1.0)
     data = er.RankingData.from_arrays(X, np.where(qid < 25, 0, y), qid=qid)
-    part = deal_parts(data, 4, 0)
+    part = deal_parts(mixed_queries(data), 4, 0)
     assert all(np.any(data.y[np.repeat(part == number, data.sizes)]) for number in range(4))
-    assert set(deal_parts(data, 20, 0)) == set(range(5))
+    assert set(deal_parts(mixed_queries(data), 20, 0)) == set(range(5))
     assert np.isfinite(er.Ridge("nDCG(empty='skip')@5", bags=20).fit(data).estimate_.mean)
 
 

@@ -82,7 +82,7 @@ def test_a_function_hears_of_every_step(name):
         assert [each.step for each in told] == list(range(1, 41))
     else:
         assert all(isinstance(each, Advance) and 0 <= each.share <= 1 and each.running for each in told)
-        assert [each.done for each in told] == sorted(each.done for each in told)
+        assert [each.completed for each in told] == sorted(each.completed for each in told)
 
 
 def test_anything_else_is_refused():
@@ -106,11 +106,11 @@ def test_what_ctrl_c_ends_warns():
     with pytest.warns(er.errors.InterruptedWarning, match="training was interrupted; the best model so far is kept"):
         er.LambdaMART(trees=30, bags=0).fit(data, progress=lambda progress: interrupt(progress) if progress.step == 3 else None)
     with pytest.warns(er.errors.InterruptedWarning, match=r"tuning was interrupted; the best of \d+ trials is taken"):
-        found = er.tune(data_of(12), "ridge", valid=data, trials=200, progress=lambda each: interrupt(each) if each.done else None)
+        found = er.tune(data_of(12), "ridge", valid=data, trials=200, progress=lambda each: interrupt(each) if each.completed else None)
     assert not found.complete
     with pytest.warns(er.errors.InterruptedWarning, match="the comparison was interrupted; it holds what was finished"):
         compared = er.compare(
-            data, ["ridge"], folds=10, workers=1, progress=lambda advance: interrupt(advance) if advance.done >= 2 else None
+            data, ["ridge"], folds=10, workers=1, progress=lambda advance: interrupt(advance) if advance.completed >= 2 else None
         )
     assert not compared.complete
     with pytest.raises(KeyboardInterrupt):

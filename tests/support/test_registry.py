@@ -54,7 +54,7 @@ def install(tmp_path, monkeypatch):
     """Install a package with these lines of entry points by group, and a module of its own."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(er.Measure.registry, "own", dict(er.Measure.registry.own))
+    monkeypatch.setattr(er.Measure.registry, "builtin", dict(er.Measure.registry.builtin))
 
     def installed(package, points, source=MODULE):
         module = f"{package}_module"
@@ -77,7 +77,7 @@ def test_each_kind_is_found_by_its_name_like_ours(install):
     assert "far-ridge" not in RANKERS
     path = install("elsewhere", GOOD)
     data = er.RankingData.from_arrays(np.eye(4), [0, 1, 0, 2], qid=[1, 1, 2, 2])
-    assert list(RANKERS) == [*RANKERS.own, "far-ridge"]
+    assert list(RANKERS) == [*RANKERS.builtin, "far-ridge"]
     assert find_contender("far-ridge").kind is RANKERS["far-ridge"]
     assert find_contender("far").about == "from elsewhere"
     assert "FarRBP" in known_measures()
@@ -136,7 +136,7 @@ def test_a_name_that_is_taken_stays_with_its_owner(install):
     install("elsewhere", {"rankers": "ridge = elsewhere_module:FarRidge", "formats": "far = elsewhere_module:FarText"})
     install("zebra", {"formats": "far = zebra_module:FarText"})
     with pytest.warns(er.errors.PluginWarning, match="the package elsewhere adds a ranker 'ridge', but exactrank already has that name"):
-        assert list(RANKERS) == list(RANKERS.own)
+        assert list(RANKERS) == list(RANKERS.builtin)
     assert RANKERS["ridge"] is er.Ridge
     with pytest.warns(
         er.errors.PluginWarning, match="the package zebra adds a format 'far', but the package elsewhere already has that name"

@@ -1,12 +1,14 @@
-"""The rule for arguments of the wrong kind or size: the error names the argument, what was given, and what to give instead."""
+"""Checks of arguments. An error names the argument, its value or type, and what to give instead."""
 
 import reprlib
 from collections.abc import Iterable
 from math import inf
 from numbers import Integral, Real
-from typing import Any
+from typing import TypeVar
 
 from exactrank.errors import IncompatibleError, SettingError
+
+T = TypeVar("T")
 
 
 def describe(value: object) -> str:
@@ -33,8 +35,8 @@ def check_kind(name: str, value: object, kinds: type | tuple[type, ...], expecte
         raise wrong_kind(name, value, expected)
 
 
-def checked_list(name: str, values: Any, expected: str) -> list[Any]:
-    """Return several ``values`` as a list; a single one, also a text, is an error.
+def checked_list(name: str, values: Iterable[T], expected: str) -> list[T]:
+    """Return ``values`` as a list; a single value, also a text, is an error.
 
     >>> checked_list("systems", 3, "a list of names")
     Traceback (most recent call last):
@@ -46,8 +48,8 @@ def checked_list(name: str, values: Any, expected: str) -> list[Any]:
     return list(values)
 
 
-def check_count(name: str, value: object, least: int, most: int | None = None) -> None:
-    """Raise unless the argument ``name`` is a whole number from ``least`` to ``most``, if there is a largest.
+def check_count(name: str, value: object, smallest: int, largest: int | None = None) -> None:
+    """Raise unless the argument ``name`` is a whole number from ``smallest`` to ``largest``; None is no upper limit.
 
     >>> check_count("bootstrap", 10**9, 0, 100_000)
     Traceback (most recent call last):
@@ -55,22 +57,22 @@ def check_count(name: str, value: object, least: int, most: int | None = None) -
     exactrank.errors.SettingError: bootstrap must be at most 100,000, got 1000000000
     """
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise wrong_kind(name, value, f"a whole number of at least {least:,}" + ("" if most is None else f" and at most {most:,}"))
+        raise wrong_kind(name, value, f"a whole number of at least {smallest:,}" + ("" if largest is None else f" and at most {largest:,}"))
     count = int(value)
-    if count < least:
-        raise SettingError(f"{name} must be at least {least:,}, got {value}")
-    if most is not None and count > most:
-        raise SettingError(f"{name} must be at most {most:,}, got {value}")
+    if count < smallest:
+        raise SettingError(f"{name} must be at least {smallest:,}, got {value}")
+    if largest is not None and count > largest:
+        raise SettingError(f"{name} must be at most {largest:,}, got {value}")
 
 
 def check_number(name: str, value: object, *, above: bool = False) -> None:
-    """Raise unless the argument ``name`` is a finite number of at least 0, or ``above`` it.
+    """Raise unless the argument ``name`` is a finite number of at least 0; with ``above``, more than 0.
 
     >>> check_number("prior", None, above=True)
     Traceback (most recent call last):
         ...
     exactrank.errors.SettingError: prior must be a number above 0, got None
     """
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not (value > 0 if above else value >= 0) or value == inf:  # type: ignore[operator]  # it is a number
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else -inf
+    if not (number > 0 if above else number >= 0) or number == inf:
         raise SettingError(f"{name} must be a number {'above' if above else 'of at least'} 0, got {value!r}")

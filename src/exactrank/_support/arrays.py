@@ -1,4 +1,4 @@
-"""Names for the arrays that pass between components, by what they hold one of."""
+"""Types of the arrays that pass between components, named by what an element belongs to."""
 
 from typing import Any, TypeAlias
 

@@ -28,10 +28,10 @@ from itertools import count
 from exactrank._support.numerics import exp, log, log1p
 
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)  #: of (3)
-LARGE = 10.0  #: from here on these suffice
-LEAST = 1e-300  #: what Lentz's method puts in place of 0
+LARGE = 10.0  #: for z from here on, the terms of STIRLING suffice
+LEAST = 1e-300  #: replaces 0 in Lentz's method
 PRECISION = 1e-16
-BEND = 2.5  #: where (5) changes from the series to the fraction
+BEND = 2.5  #: z from which (5) uses the fraction instead of the series
 
 
 def two_sided_t(t: float, degrees: int) -> float:
@@ -64,13 +64,13 @@ def two_sided_normal(z: float) -> float:
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """Return how likely wins and losses would be as uneven if both were equally likely.
+    """Return the probability that wins and losses are at least this uneven if both are equally likely.
 
     >>> round(sign_test(5, 0), 12), sign_test(3, 3)
     (0.0625, 1.0)
     """
-    most, least = max(wins, losses), min(wins, losses)
-    return 1.0 if most == least else min(1.0, 2 * incomplete_beta(most, least + 1, 0.5, 0.5))
+    larger, smaller = max(wins, losses), min(wins, losses)
+    return 1.0 if larger == smaller else min(1.0, 2 * incomplete_beta(larger, smaller + 1, 0.5, 0.5))
 
 
 def incomplete_beta(a: float, b: float, x: float, y: float) -> float:
@@ -90,14 +90,14 @@ def incomplete_beta(a: float, b: float, x: float, y: float) -> float:
 
 
 def _density(a: float, b: float, x: float, y: float) -> float:
-    """(1); what is left of (2) where x is near a / n is computed from the difference."""
+    """Return (1); for x near a / n, where the terms of (2) cancel, it is computed from the difference."""
     n, apart = a + b, a * y - b * x
     deviance = a * float(log1p(apart / (n * x))) + b * float(log1p(-apart / (n * y)))
     return math.sqrt(a / n * b / (2 * math.pi)) * float(exp(_stirling(n) - _stirling(a) - _stirling(b) - deviance))
 
 
 def _stirling(z: float) -> float:
-    """(3)."""
+    """Return (3)."""
     steps = []
     while z < LARGE:
         steps.append((z + 0.5) * float(log((z + 1) / z)) - 1)
@@ -109,7 +109,7 @@ def _stirling(z: float) -> float:
 
 
 def _fraction(steps: Iterator[tuple[float, float]]) -> float:
-    """Return a_1/(b_1+) a_2/(b_2+) ..., of which the steps are the a and b."""
+    """Return the continued fraction a_1/(b_1+) a_2/(b_2+) ...; each step is a pair (a, b)."""
     value = numerator = LEAST
     denominator = 0.0
     for a, b in steps:

@@ -1,11 +1,11 @@
-"""Files that say by a lock whether the process that made them is alive.
+"""Locked files: the lock shows whether the process that made a file is alive.
 
 A process locks every temporary file that it makes, and the kernel frees the lock when the process ends, however it ends. So a
-temporary file whose lock is free is a leftover, which the next run may remove. If a file system has no locks, nothing counts
-as a leftover.
+temporary file whose lock is free is a leftover, which the next run may remove. If a file system has no locks, no file counts as a
+leftover.
 
-Between the making of a file and its lock another process may take it for a leftover. Whoever has locked a file therefore looks
-whether that file still stands at its path, and if it does not, tries again.
+Before a new file is locked, another process may take it for a leftover and remove it. So a process that has locked a file checks
+whether the file is still at its path; if not, it tries again.
 """
 
 import errno
@@ -17,30 +17,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-#: What `fcntl.flock` says where a file system knows no locks.
+#: Errors of `fcntl.flock` on file systems without locks.
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF}
 
 
 def make_locked_file(new_path: Callable[[], Path], mode: int = 0o666) -> tuple[Path, int]:
-    """A new file at a path that ``new_path`` draws, locked until its descriptor, the second of the two, is closed."""
+    """Return the path and the descriptor of a new file, which is locked until the descriptor is closed; ``new_path`` proposes paths."""
     while True:
         path = new_path()
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        ours = _locked(handle)
-        if ours is None or (ours and _stands(handle, path)):
+        ours = _try_lock(handle)
+        if ours is None or (ours and _is_at(handle, path)):
             return path, handle
         os.close(handle)
 
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[bool]:
-    """Hold the lock of the file at ``path``, which stands there for so long; False where another process holds it."""
+    """Hold the lock of a file at ``path``, which is removed at the end; yields False if another process holds it."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        ours = _locked(handle)
-        if not ours or _stands(handle, path):
+        ours = _try_lock(handle)
+        if not ours or _is_at(handle, path):
             break
-        os.close(handle)  # its holder has just removed it
+        os.close(handle)  # another process has just removed it
     try:
         yield ours is not False
     finally:
@@ -50,24 +50,24 @@ def exclusive(path: Path) -> Iterator[bool]:
 
 
 def sweep(folder: Path, names: re.Pattern[str], remove: Callable[[Path], None]) -> None:
-    """``remove`` the files in ``folder`` with such names whose makers are dead."""
-    found: list[str] = []
+    """Call ``remove`` for each file in ``folder`` whose name matches ``names`` and whose process has ended."""
+    entries: list[str] = []
     with suppress(OSError):  # a folder that cannot be listed is not swept
-        found = os.listdir(folder)
-    for path in (folder / name for name in found if names.fullmatch(name)):
+        entries = os.listdir(folder)
+    for path in (folder / name for name in entries if names.fullmatch(name)):
         with suppress(OSError):  # it is gone already, or another user's
             handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
-                about = os.fstat(handle)
-                own = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid()
-                if own and _locked(handle) and _stands(handle, path):
+                status = os.fstat(handle)
+                ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+                if ours and _try_lock(handle) and _is_at(handle, path):
                     remove(path)
             finally:
                 os.close(handle)
 
 
-def _locked(handle: int) -> bool | None:
-    """Whether the lock is ours now, and not another's; None where locks are not supported."""
+def _try_lock(handle: int) -> bool | None:
+    """Return True if this process has the lock now, False if another one has it, and None if locks are not supported."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -79,8 +79,8 @@ def _locked(handle: int) -> bool | None:
     return True
 
 
-def _stands(handle: int, path: Path) -> bool:
-    """Is the open file the one that stands at ``path``?"""
+def _is_at(handle: int, path: Path) -> bool:
+    """Return whether the open file is the one at ``path``."""
     try:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except FileNotFoundError:

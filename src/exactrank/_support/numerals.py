@@ -1,7 +1,7 @@
-"""Numbers from text, as files, settings and the command line write them.
+"""Numbers written in files, settings and on the command line.
 
-Python's ``int`` and ``float`` also read ``1_0`` as 10, and the digits of other scripts. Other programs refuse both, so in data they are a
-slip of the writer, and here they are errors everywhere.
+Python's ``int`` and ``float`` also read ``1_0`` as 10, and the digits of other scripts. Other programs refuse both. In data they are
+mistakes, so here they are errors everywhere.
 """
 
 import ast
@@ -34,13 +34,13 @@ def check_literals(tree: ast.AST, source: str) -> None:
     """Raise a `ValueError` if a number in ``tree``, which is parsed from ``source``, has underscores or is too large."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float | complex):
-            written = _plain(ast.get_source_segment(source, node) or "")
+            numeral = _plain(ast.get_source_segment(source, node) or "")
             if node.value == inf:
-                raise ValueError(f"{written!r} is larger than any number that can be held")
+                raise ValueError(f"{numeral!r} is larger than any number that can be held")
 
 
 def _plain(text: str | bytes) -> str | bytes:
     if not text.isascii() or ("_" if isinstance(text, str) else b"_") in text:  # type: ignore[operator]  # of the same type
-        shown = text if isinstance(text, str) else text.decode("utf-8", "backslashreplace")
-        raise ValueError(f"{shown[:40]!r} is not a number; write it with the digits 0 to 9, without _")
+        content = text if isinstance(text, str) else text.decode("utf-8", "backslashreplace")
+        raise ValueError(f"{content[:40]!r} is not a number; write it with the digits 0 to 9, without _")
     return text

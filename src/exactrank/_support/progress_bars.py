@@ -1,9 +1,9 @@
-"""Progress as people see it: one line, the same in a terminal and in a notebook, for the library and for the command line.
+"""Progress bars: one line, the same in a terminal and in a notebook, for the library and for the command line.
 
     lambdamart ━━━━━━╺━━━━━  42%  12 s elapsed, about 1 min 35 s left  nDCG@10 0.4512, validation 0.4310
 
-``progress=True`` draws it on stderr where that is a terminal, and below the cell in a notebook; anywhere else nothing is shown. It leaves
-nothing behind. ``progress=function`` draws nothing and calls the function instead. rich is imported when a line is drawn.
+``progress=True`` draws the line on stderr if that is a terminal, or below the cell of a notebook; otherwise nothing is shown. At the end
+the line is removed. ``progress=function`` draws nothing and calls the function instead. rich is imported when a line is drawn.
 """
 
 import time
@@ -12,42 +12,43 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from exactrank._support.text import printable
 from exactrank.errors import SettingError
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, ProgressColumn, Task
 
+Columns: TypeAlias = "list[str | ProgressColumn]"
 T = TypeVar("T")
-WIDTH = 12  #: columns of the bar itself
-COLUMNS = 110  #: of the line in a notebook
+WIDTH = 12  #: characters of the bar itself
+COLUMNS = 110  #: characters of the line in a notebook
 SECONDS_BETWEEN_LINES = 0.25  #: in a notebook
-SOON = 1.0  #: seconds after which the time left is estimated
+SOON = 1.0  #: seconds after which the remaining time is estimated
 
 
 @dataclass(frozen=True)
 class Advance:
-    """How far a comparison, a tuning or a fusion has come."""
+    """The progress of a comparison, a tuning or a fusion."""
 
-    share: float  #: of all work that is done, as far as can be told
-    left: float | None = None  #: seconds, as far as can be told
-    done: int = 0  #: fits, or steps
-    running: tuple[str, ...] = ()
+    share: float  #: the estimated share of the work that is completed
+    left: float | None = None  #: the estimated remaining time in seconds
+    completed: int = 0  #: number of fits or steps
+    running: tuple[str, ...] = ()  #: names of the fits or steps that run now
 
 
 @dataclass(frozen=True)
 class ProgressLine:
-    """What a line says: the share of the work that is done, what is being done, and the seconds left where more is known than the share."""
+    """The content of a progress line."""
 
-    share: float | None
-    doing: str
-    left: float | None = None
+    share: float | None  #: the completed share of the work
+    activity: str  #: a description of the current step
+    left: float | None = None  #: the remaining time in seconds, if a better estimate is known than the share gives
 
     @classmethod
     def of(cls, advance: Advance) -> "ProgressLine":
-        """What it says of an `Advance`."""
+        """Return the line of an `Advance`."""
         return cls(advance.share, ", ".join(advance.running), advance.left)
 
 
@@ -55,7 +56,7 @@ class ProgressLine:
 def progress_listener(
     progress: "bool | Callable[[T], None] | None", title: str, line: Callable[[T], ProgressLine]
 ) -> Iterator[Callable[[T], None] | None]:
-    """Who hears of every step: a function, a line called ``title`` that shows what ``line`` makes of it, or nobody."""
+    """Yield the function to call with every step, or None: the user's own, or one that draws ``line(step)`` after the ``title``."""
     if callable(progress):
         yield progress
     elif progress is True:
@@ -68,20 +69,20 @@ def progress_listener(
 
 
 def step_listener(listener: Callable[[Advance], None] | None, steps: int) -> Callable[[str], None]:
-    """What is called with a word for each of some steps as it begins; the listener, if there is one, hears of it."""
-    done = count()
+    """Return the function to call with the name of each of ``steps`` steps as it begins; it tells the ``listener``, if there is one."""
+    numbers = count()
 
-    def begin(doing: str) -> None:
+    def begin(step: str) -> None:
         if listener is not None:
-            number = next(done)
-            listener(Advance(number / steps, None, number, (doing,)))
+            number = next(numbers)
+            listener(Advance(number / steps, None, number, (step,)))
 
     return begin
 
 
 @contextmanager
 def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Callable[[ProgressLine], None]]:
-    """What draws lines where somebody watches, unless it is to be ``quiet``."""
+    """Yield a function that draws lines in a terminal or notebook; elsewhere, or if ``quiet``, it draws nothing."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -96,22 +97,22 @@ def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Callable[[Progr
     from rich.progress import Progress
 
     with Progress(*columns, console=console, transient=True) as bar:
-        yield _drawing(bar)
+        yield _line_drawer(bar)
 
 
-def _drawing(bar: "Progress") -> Callable[[ProgressLine], None]:
+def _line_drawer(bar: "Progress") -> Callable[[ProgressLine], None]:
     task = bar.add_task("", total=None, left=None)
 
     def draw(line: ProgressLine) -> None:
         total = None if line.share is None else 1.0
-        bar.update(task, total=total, completed=line.share or 0.0, description=printable(line.doing), left=line.left)
+        bar.update(task, total=total, completed=line.share or 0.0, description=printable(line.activity), left=line.left)
 
     return draw
 
 
 @contextmanager
-def _in_notebook(columns: list[Any]) -> Iterator[Callable[[ProgressLine], None]]:
-    """Below the cell, by the notebook's own means: rich would need ipywidgets."""
+def _in_notebook(columns: Columns) -> Iterator[Callable[[ProgressLine], None]]:
+    """Draw below the cell by IPython alone: rich would need ipywidgets."""
     from io import StringIO
 
     from rich.console import Console
@@ -120,11 +121,11 @@ def _in_notebook(columns: list[Any]) -> Iterator[Callable[[ProgressLine], None]]
     notebook: Any = import_module("IPython.display")
     page = Console(file=StringIO(), record=True, width=COLUMNS, force_terminal=True, force_jupyter=False)
     bar = Progress(*columns, console=page, auto_refresh=False)
-    keep, place, due = _drawing(bar), notebook.display(notebook.HTML(""), display_id=True), 0.0
+    update, place, due = _line_drawer(bar), notebook.display(notebook.HTML(""), display_id=True), 0.0
 
     def draw(line: ProgressLine) -> None:
         nonlocal due
-        keep(line)
+        update(line)
         if time.monotonic() >= due:
             page.print(bar.get_renderable())
             place.update(notebook.HTML(page.export_html(inline_styles=True, code_format='<pre style="margin: 0">{code}</pre>')))
@@ -136,27 +137,27 @@ def _in_notebook(columns: list[Any]) -> Iterator[Callable[[ProgressLine], None]]
         place.update(notebook.HTML(""))
 
 
-def _columns(title: str) -> list[Any]:
+def _columns(title: str) -> Columns:
     from rich.progress import BarColumn, ProgressColumn, TextColumn
     from rich.text import Text
 
     class Times(ProgressColumn):
-        """How long it took, and how long it will take."""
+        """The elapsed and the remaining time."""
 
-        def render(self, task: Any) -> Text:
+        def render(self, task: "Task") -> Text:
             return Text(times_text(task.elapsed or 0.0, task.percentage / 100 if task.total else None, task.fields["left"]))
 
     class Share(ProgressColumn):
-        """In percent, once it is known."""
+        """The share in percent, if it is known."""
 
-        def render(self, task: Any) -> Text:
+        def render(self, task: "Task") -> Text:
             return Text(f"{task.percentage:3.0f}%" if task.total else "")
 
     return [TextColumn(printable(title), markup=False), BarColumn(WIDTH), Share(), Times(), TextColumn(" {task.description}", markup=False)]
 
 
 def times_text(elapsed: float, share: float | None, left: float | None = None) -> str:
-    """The time that is spent and, as soon as it can be told, the time that is left.
+    """Return the elapsed time and, if it can be estimated, the remaining time.
 
     >>> times_text(0.2, None), times_text(12, 0.25), times_text(75, 0.5, 5700)
     ('0 s elapsed', '12 s elapsed, about 36 s left', '1 min 15 s elapsed, about 1 h 35 min left')
@@ -169,13 +170,13 @@ def times_text(elapsed: float, share: float | None, left: float | None = None) -
 
 
 def duration_text(seconds: float) -> str:
-    """A duration in its two largest units.
+    """Return a duration in its two largest units.
 
     >>> duration_text(4.2), duration_text(75), duration_text(5714), duration_text(200_000)
     ('4 s', '1 min 15 s', '1 h 35 min', '2 d 7 h')
     """
-    whole = round(seconds)
+    total = round(seconds)
     for unit, size, part, smaller in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
-        if whole >= size:
-            return f"{whole // size} {unit} {whole % size // smaller} {part}"
-    return f"{whole} s"
+        if total >= size:
+            return f"{total // size} {unit} {total % size // smaller} {part}"
+    return f"{total} s"

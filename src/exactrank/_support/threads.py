@@ -1,4 +1,4 @@
-"""How many threads the native kernels use, and a pool of Python's own. Results do not depend on how many there are."""
+"""The number of threads of native kernels, and a pool of Python threads. Results do not depend on the number of threads."""
 
 import operator
 import os
@@ -15,7 +15,7 @@ MOST = 4096
 
 
 def thread_count(threads: SupportsIndex | None) -> int:
-    """``threads``, or by default every core this process may run on.
+    """Return ``threads``, or by default the number of cores that this process may use.
 
     >>> thread_count(3)
     3
@@ -32,7 +32,7 @@ def thread_count(threads: SupportsIndex | None) -> int:
 
 
 class Pool(ThreadPoolExecutor):
-    """Threads that do what is submitted; where none can be started, for want of memory or by a limit, the caller does it.
+    """A pool of threads; if no thread can be started, for lack of memory or by a limit, the caller does the work.
 
     >>> with Pool(2) as pool:
     ...     list(pool.map(abs, [-1, 2]))
@@ -40,11 +40,11 @@ class Pool(ThreadPoolExecutor):
     """
 
     def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """The result to come of ``work``."""
+        """Return the future result of ``work``."""
         result: Future[T] = Future()
         free = Lock()
 
-        def once() -> None:
+        def work_once() -> None:
             if free.acquire(blocking=False) and result.set_running_or_notify_cancel():
                 try:
                     result.set_result(work(*args, **kwargs))
@@ -52,7 +52,7 @@ class Pool(ThreadPoolExecutor):
                     result.set_exception(error)
 
         try:
-            super().submit(once)
-        except RuntimeError:  # what it has queued a thread may still find, and then leaves alone
-            once()
+            super().submit(work_once)
+        except RuntimeError:  # a thread may still find the work in the queue, and then leaves it alone
+            work_once()
         return result

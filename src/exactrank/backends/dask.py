@@ -10,6 +10,7 @@ one of another version says so before it unpacks the rest.
 Only this file and `exactrank.backends.local_cluster` import Dask.
 """
 
+import ctypes
 import errno
 import os
 import pickle
@@ -19,13 +20,12 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import cloudpickle
 
 import exactrank
-from exactrank.backends.allocation import keep_freed_memory
 from exactrank.data.backend import Backend, Round, answer_round, forget_parts
 from exactrank.data.dataset import Question
 from exactrank.data.sharded import ShardedData
@@ -34,7 +34,9 @@ from exactrank.errors import EngineError, ExactRankError, IncompatibleError, Set
 
 A = TypeVar("A")
 B = TypeVar("B")
-WATCH = 2.0  #: seconds between two looks at the workers
+WATCH = 2.0  #: seconds between two checks of the workers
+#: The parameters M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc: how many freed bytes are kept, and up to which size arrays use them.
+KEPT, MAPPED = (-1, 1 << 28), (-3, 1 << 25)
 GO_ON = "start it again, and go on from the checkpoint (resume, or --resume)"
 
 
@@ -286,6 +288,21 @@ class _Task:
     worker: str
     work: Callable[[], Any]
     what: str
+
+
+@cache
+def keep_freed_memory() -> bool:
+    """Keep freed memory in this process, up to a limit, if Dask has turned that off; return whether anything was changed.
+
+    Dask starts workers with ``MALLOC_TRIM_THRESHOLD_=65536``: freed memory goes back to the system at once, so every large array is mapped
+    anew, page by page. Training makes many such arrays, one after the other, and would spend a fifth of its time on pages.
+    """
+    if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
+        return False
+    with suppress(AttributeError):  # the C library is not glibc
+        library = ctypes.CDLL(None)
+        return all(library.mallopt(*parameter) for parameter in (KEPT, MAPPED))
+    return False
 
 
 def _answers(questions: Round) -> bytes:

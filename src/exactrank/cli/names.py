@@ -32,7 +32,7 @@ def peers() -> dict[str, str]:
 
 def summary(registry: "Registry[type[Ranker]] | Registry[type]", name: str) -> str:
     """Return the first line of the docstring of the class called ``name``, read from its source if the class is ours."""
-    place = registry.own.get(name)
+    place = registry.builtin.get(name)
     if isinstance(place, str):
         module, _, class_name = place.partition(":")
         source = pkgutil.get_data("exactrank", module.removeprefix("exactrank.").replace(".", "/") + ".py")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from exactrank._support.files import checked_path, nothing_at, refuse_existing, whole_file
+from exactrank._support.files import checked_path, missing_file, refuse_existing, whole_file
 from exactrank._support.pictures import COLORS, INK, QUIET, Plottable, caption
 from exactrank._support.tables import Cell, MarkedNumber, Table, Tabular, Values, by_column
 from exactrank._support.text import encode, reason_of
@@ -178,7 +178,7 @@ def read_comparison(folder: str | os.PathLike[str]) -> Comparison:
     """Read the comparison that `compare` left in ``folder``."""
     record = checked_path(folder) / RECORD
     if not record.exists():
-        raise nothing_at(record)
+        raise missing_file(record)
     return read_record(Comparison, record)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from exactrank._support.files import checked_path, is_stream, nothing_at, open_bytes, whole_file
+from exactrank._support.files import checked_path, is_stream, missing_file, open_bytes, whole_file
 from exactrank._support.registry import Registry
 from exactrank.data.formats.base import Block, Columns, Format, ReadOptions, Stream, stream_of
 from exactrank.data.formats.cache import MAGIC
@@ -119,7 +119,7 @@ def existing(path: str | os.PathLike[str]) -> Path:
     if source.is_dir():
         raise DataError(f"{source} is a folder; give a file, or read a Fold1..Fold5 tree with er.read_folds")
     if not source.exists():
-        raise nothing_at(source)
+        raise missing_file(source)
     if not source.is_file():
         raise DataError(f"{source} is not a regular file, and is read more than once; write it to a file first")
     if source.stat().st_size == 0:

@@ -12,7 +12,7 @@ import numpy as np
 
 from exactrank._support.arguments import checked_list
 from exactrank._support.arrays import PerQuery, Rows
-from exactrank._support.files import checked_path, nothing_at
+from exactrank._support.files import checked_path, missing_file
 from exactrank.data.alignment import align_features
 from exactrank.data.files import existing, read_with
 from exactrank.data.formats.base import ReadOptions
@@ -56,7 +56,7 @@ def read_folds(path: str | os.PathLike[str], *, keep_missing: bool = False, thre
     """Read all folders ``FoldN`` below ``path``, in order of N, or ``path`` itself as a fold; all parts get the features of the widest."""
     root = checked_path(path)
     if not root.exists():
-        raise nothing_at(root)
+        raise missing_file(root)
     numbered = [(int(name[1]), f) for f in root.glob("Fold*") if (name := re.fullmatch(r"Fold([0-9]+)", f.name))]
     if not numbered and not any(root.glob("train.txt*")):
         raise DataError(f"{root} holds neither folders named Fold1, Fold2, ... nor train.txt, vali.txt and test.txt; give one that does")

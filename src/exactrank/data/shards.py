@@ -23,7 +23,7 @@ import xxhash
 
 from exactrank._support.arguments import checked_list
 from exactrank._support.arrays import Boundaries, Ids, PerQuery
-from exactrank._support.files import checked_path, nothing_at
+from exactrank._support.files import checked_path, missing_file
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.extra_columns import concatenate_extra_columns, take_extra_columns
 from exactrank.data.files import MANIFEST, read_with
@@ -193,7 +193,7 @@ def describe_shard(shard: Shard, options: ReadOptions) -> ShardFacts:
 
 def _open(path: str, options: ReadOptions, expected: str | None) -> tuple[RankingData, str]:
     if not is_remote(path) and os.path.islink(path) and not os.path.exists(path):
-        raise nothing_at(path)
+        raise missing_file(path)
     if not is_remote(path) and not os.path.isfile(path):
         raise DataError(f"{path} is not there; every worker must find each file under the same path, e.g. in a shared folder")
     with local_copy(path) as file:

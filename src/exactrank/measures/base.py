@@ -58,10 +58,10 @@ class Measure(ABC):
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):
             for name in (cls.name, cls.__name__, *cls.aliases):
-                there = Measure.registry.own.setdefault(name.lower(), cls)
+                there = Measure.registry.builtin.setdefault(name.lower(), cls)
                 if isinstance(there, type) and (there.__module__, there.__qualname__) != (cls.__module__, cls.__qualname__):
                     raise MeasureError(f"{cls.__module__}: {there.__module__} already has a measure {name!r}; give yours another name")
-                Measure.registry.own[name.lower()] = cls  # it may have been defined anew
+                Measure.registry.builtin[name.lower()] = cls  # it may have been defined anew
 
     def __post_init__(self) -> None:
         if self.k is not None and not self.has_cutoff:

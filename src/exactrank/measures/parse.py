@@ -197,7 +197,7 @@ class _Words(ast.NodeTransformer):
 
 def known_measures() -> list[str]:
     """The names of all measures, including those of other packages."""
-    own = Measure.registry.own
+    own = Measure.registry.builtin
     return sorted({getattr(own.get(name), "name", name) for name in Measure.registry}, key=str.lower)
 
 

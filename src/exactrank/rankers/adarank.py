@@ -23,7 +23,7 @@ from exactrank.measures.ties import worst_tie_order
 from exactrank.models.architecture import LinearModel
 from exactrank.models.base import Scorer
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.takes import Takes
+from exactrank.rankers.checks import Takes
 
 
 class AdaRank(Ranker):

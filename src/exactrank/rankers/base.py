@@ -42,10 +42,10 @@ from exactrank.models.linear import Linear
 from exactrank.models.missing import Missing, PerFeature
 from exactrank.models.model import Model
 from exactrank.rankers import checks, fitting
+from exactrank.rankers.checks import Takes
 from exactrank.rankers.cross_validation import Unscored, is_cross_validated
 from exactrank.rankers.division import Unseen, cross_fitted, out_of_fold
 from exactrank.rankers.fitting import FITTED, Checkpoint
-from exactrank.rankers.takes import Takes
 from exactrank.rankers.training_data import QID, TrainingData, held_out, judged, parted
 
 if TYPE_CHECKING:

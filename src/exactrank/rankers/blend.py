@@ -43,11 +43,11 @@ from exactrank.models.missing import PerFeature, TreeMissing
 from exactrank.models.sum import Sum, sum_of
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.checks import Takes
 from exactrank.rankers.division import Division, out_of_fold
 from exactrank.rankers.foreign import Foreign
 from exactrank.rankers.notation import parse_method, split_methods
 from exactrank.rankers.numeric import NumericData
-from exactrank.rankers.takes import Takes
 
 LINEAR = ("directrank", "lambdarank", "smoothrank(max_iter=10)")
 FORESTS = ("mart(extra=True)", "lambdamart(lambdas='sampled', extra=True)")

@@ -41,9 +41,9 @@ from exactrank.models.model import Model
 from exactrank.models.tree_ensemble import TreeEnsemble
 from exactrank.models.tree_table import TreeTable
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.checks import Takes
 from exactrank.rankers.division import CELLS_PER_THREAD
-from exactrank.rankers.takes import Takes
-from exactrank.rankers.training_data import TrainingData, count_mixed
+from exactrank.rankers.training_data import TrainingData, mixed_queries
 
 #: Forests where their number is left open: this many on fewer than MANY_QUERIES, if at least FEW_MIXED have documents of different grades.
 BAGS, MANY_QUERIES, FEW_MIXED = 10, 2_000, 20
@@ -153,7 +153,7 @@ class BoostedRanker(Ranker):
         return Draws(self.seed, bag * self.trees, self.query_fraction, self.feature_fraction)
 
     def resolved_auto(self, data: Dataset) -> Mapping[str, Any]:
-        is_little = data.is_local and data.n_queries < MANY_QUERIES and count_mixed(data) >= FEW_MIXED
+        is_little = data.is_local and data.n_queries < MANY_QUERIES and mixed_queries(data).sum() >= FEW_MIXED
         takes_any_shape = self.node_features == 1 and not self.categories(data.feature_names, data.levels)
         is_symmetric = self.bags is None and is_little and takes_any_shape
         values = {"bags": BAGS if is_little else 0, "shape": "symmetric" if is_symmetric else "best-first"}

@@ -1,6 +1,7 @@
-"""What a ranker refuses before it trains: settings without effect, and data that it would learn something else from than it seems."""
+"""Checks before training: settings without effect, and data that a ranker would misunderstand or ignore."""
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from exactrank.data.alignment import name_list
 from exactrank.data.dataset import Dataset
@@ -11,14 +12,29 @@ from exactrank.models.base import Scorer
 if TYPE_CHECKING:
     from exactrank.rankers.base import Ranker
 
-#: Rankers that train on data in several files, for those that do not.
+#: Rankers that train on data in several files, for the errors of the others.
 SHARDED = "LambdaMART, MART, DirectRankTrees, or any ranker of a linear model or a network"
-#: Rankers that train by a backend with kernels of its own.
+#: Rankers that use the kernels of a backend.
 WITH_KERNELS = "DirectRank, LambdaMART, MART or DirectRankTrees"
 
 
+@dataclass(frozen=True)
+class Takes:
+    """The input that a ranker can learn from; by default only numbers and grades in one file."""
+
+    document_weights: bool = False  #: weights of single documents (``sample_weight``)
+    constraints: bool = False  #: constraints on other measures
+    categories: bool = False  #: features that are categories
+    pairs: bool | Literal["by measure"] = False  #: pairs of documents beside the grades; "by measure": if the measure counts them
+    start: tuple[type[Scorer], ...] = ()  #: the kinds of scorer for ``fit(start=...)``
+    shards: bool = False  #: data in several files
+    sharded_document_weights: bool = False  #: weights of single documents in such data
+    sharded_validation: bool = True  #: validation data in several files; otherwise it is read as one
+    kernels: bool = False  #: a backend with its own kernels, such as those of a GPU
+
+
 def checked_goal(ranker: "Ranker") -> Goal:
-    """Return what ``ranker`` maximizes; an error if there are constraints that it cannot keep."""
+    """Return the goal of ``ranker``; constraints that it cannot keep are an error."""
     goal = parse_goal(ranker.measure)
     if goal.constraints and not ranker.takes.constraints:
         raise IncompatibleError(
@@ -29,7 +45,7 @@ def checked_goal(ranker: "Ranker") -> Goal:
 
 
 def check_settings(ranker: "Ranker", data: Dataset, validated: bool) -> None:
-    """Raise if on ``data`` a setting has no effect, or contradicts another."""
+    """Raise if a setting has no effect on ``data``, or contradicts another."""
     name = type(ranker).__name__
     for trouble in ranker.idle(data, validated).values():
         raise SettingError(f"{name}: {trouble}")
@@ -38,7 +54,7 @@ def check_settings(ranker: "Ranker", data: Dataset, validated: bool) -> None:
 
 
 def check_takes(ranker: "Ranker", data: Dataset) -> None:
-    """Raise if ``ranker`` would ignore something of ``data``."""
+    """Raise if ``ranker`` would ignore some content of ``data``."""
     name, takes = type(ranker).__name__, ranker.takes
     if ranker.backend is not None and ranker.backend.kernels and not takes.kernels:
         raise IncompatibleError(f"{name} computes nothing by {ranker.backend!r}; leave out backend, or use {WITH_KERNELS}")
@@ -73,7 +89,7 @@ def check_takes_shards(ranker: "Ranker") -> None:
 
 
 def check_shards(ranker: "Ranker", data: Dataset, validated: bool) -> None:
-    """Raise if a setting does not go with data in several files."""
+    """Raise if a setting is incompatible with data in several files."""
     name = type(ranker).__name__
     if data.weighs_documents and not ranker.takes.sharded_document_weights:
         raise IncompatibleError(
@@ -84,7 +100,7 @@ def check_shards(ranker: "Ranker", data: Dataset, validated: bool) -> None:
 
 
 def check_start(ranker: "Ranker", scorer: Scorer) -> None:
-    """Raise if training cannot go on from ``scorer``."""
+    """Raise if training cannot continue from ``scorer``."""
     name, kinds = type(ranker).__name__, " or ".join(kind.kind for kind in ranker.takes.start)
     if not kinds:
         raise IncompatibleError(f"{name} begins anew on any data, so it takes no start; leave it out")

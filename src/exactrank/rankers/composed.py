@@ -38,7 +38,7 @@ from exactrank.models.base import Scorer
 from exactrank.models.linear import Linear
 from exactrank.models.network import Network
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.takes import Takes
+from exactrank.rankers.checks import Takes
 
 Problem = Parametric | ForceProblem | Measured
 AnyOptimizer = Optimizer[Any, Theta, Any]

@@ -24,7 +24,7 @@ from exactrank.models.architecture import LinearModel
 from exactrank.models.base import Scorer
 from exactrank.models.linear import Linear
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.takes import Takes
+from exactrank.rankers.checks import Takes
 
 
 class CoordinateAscent(Ranker):

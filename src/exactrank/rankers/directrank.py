@@ -49,10 +49,10 @@ from exactrank.measures.ties import worst_tie_order
 from exactrank.models.base import Scorer
 from exactrank.models.linear import Linear
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.checks import Takes
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.rankers.lambdarank import LambdaRank
 from exactrank.rankers.smoothrank import SmoothRank
-from exactrank.rankers.takes import Takes
 
 Start = Literal["auto", "softmax", "ridge", "smoothrank", "lambdarank", "zero", "random"] | Sequence[float]
 #: The rankers whose weights are a start.

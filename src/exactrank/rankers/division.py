@@ -28,7 +28,7 @@ from exactrank.measures.evaluate import Evaluation, Result
 from exactrank.models.base import Scorer
 from exactrank.models.missing import PerFeature, fill_missing
 from exactrank.models.sum import sum_of
-from exactrank.rankers.training_data import TrainingData, deal_among
+from exactrank.rankers.training_data import TrainingData, deal_parts, mixed_queries
 
 if TYPE_CHECKING:
     from exactrank.rankers.base import Ranker
@@ -53,11 +53,10 @@ class Division:
     @classmethod
     def of(cls, data: Dataset, parts: int, seed: int) -> "Division":
         """Parts dealt at random; each has queries with documents of different grades, of which there are at least as many."""
-        grades, pairs = data.grades_and_pairs
-        mixed = (grades[:, 0] < grades[:, 1]) | pairs
+        mixed = mixed_queries(data)
         if mixed.sum() < 2:
             raise SettingError(f"cross-fitting needs at least 2 queries with different grades, and the data has {mixed.sum()}; give bags=0")
-        return cls(data, deal_among(mixed, parts, seed))
+        return cls(data, deal_parts(mixed, parts, seed))
 
 
 Unseen = Sequence[tuple[Mask, Scorer]]  #: models, each with queries that it has never seen; together all of them

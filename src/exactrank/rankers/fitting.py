@@ -210,4 +210,4 @@ def _keep(ranker: "Ranker", given: TrainingData, checkpoint: Checkpoint, scorer:
 def _line(measure: str, backend: Backend | None, progress: Progress) -> ProgressLine:
     """What a progress bar says; on a cluster also how many workers there are, and how much goes through the network."""
     line, status = line_of(measure, progress), "" if backend is None else backend.status
-    return replace(line, doing=f"{line.doing}, {status}") if status else line
+    return replace(line, activity=f"{line.activity}, {status}") if status else line

@@ -24,8 +24,8 @@ from exactrank.models.base import Scorer
 from exactrank.models.linear import Linear
 from exactrank.models.network import Network
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.checks import Takes
 from exactrank.rankers.composed import AnyOptimizer, Composition
-from exactrank.rankers.takes import Takes
 
 Solver = Literal["auto", "sgd", "adam", "lbfgs"]
 #: The learning rates that are tried where none is given.

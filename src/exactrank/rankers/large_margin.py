@@ -37,7 +37,7 @@ from exactrank.measures.base import Measure
 from exactrank.models.architecture import Architecture, LinearModel
 from exactrank.models.base import Scorer
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.takes import Takes
+from exactrank.rankers.checks import Takes
 
 #: How many strengths of (2) are tried.
 STRENGTHS = 9

@@ -19,7 +19,7 @@ from exactrank.learning.training.run import Recorder, Run
 from exactrank.models.base import Scorer
 from exactrank.models.thresholds import Thresholds
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.takes import Takes
+from exactrank.rankers.checks import Takes
 
 
 class RankBoost(Ranker):

@@ -32,7 +32,7 @@ from exactrank.measures.ties import worst_tie_order
 from exactrank.models.base import Scorer
 from exactrank.models.linear import Linear
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.takes import Takes
+from exactrank.rankers.checks import Takes
 
 #: What is tried (1).
 STRENGTHS = power(10.0, 2 - np.arange(11) / 2)

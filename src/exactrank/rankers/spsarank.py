@@ -26,7 +26,7 @@ from exactrank.models.base import Scorer
 from exactrank.models.linear import Linear
 from exactrank.models.network import Network
 from exactrank.rankers.base import Ranker
-from exactrank.rankers.takes import Takes
+from exactrank.rankers.checks import Takes
 
 #: Number of steps that each solver makes by default.
 STEPS = {"spsa": 1000, "fdsa": 50}

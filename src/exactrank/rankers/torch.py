@@ -28,8 +28,8 @@ from exactrank.measures.base import Measure
 from exactrank.models.base import Scorer
 from exactrank.models.deep import MODULE, Deep, Net, Tensors, Transform
 from exactrank.rankers.base import Ranker
+from exactrank.rankers.checks import Takes
 from exactrank.rankers.lambda_function import LambdaFunction
-from exactrank.rankers.takes import Takes
 
 if TYPE_CHECKING:
     from exactrank.torch.epochs import ModuleProblem

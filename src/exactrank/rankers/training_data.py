@@ -30,7 +30,7 @@ from exactrank._support.arrays import Matrix, PerDocument, Rows, Table
 from exactrank._support.threads import thread_count
 from exactrank.data.alignment import align_features
 from exactrank.data.blocks import wide_blocks
-from exactrank.data.dataset import Dataset, EachBlock, EachPart, GlobalFacts, Part
+from exactrank.data.dataset import Dataset, EachBlock, EachPart, GlobalFacts, Mask, Part
 from exactrank.data.extra_columns import take_extra_columns
 from exactrank.data.folds import deal_folds
 from exactrank.data.frame import table_of
@@ -324,8 +324,7 @@ class FactsOf:
         """Return those of ``part``."""
         data = part.data
         low, high, holes, *_ = _core.summarize_columns(data.X, self.threads)
-        grades, pairs = data.grades_and_pairs
-        mixed = np.flatnonzero((grades[:, 0] < grades[:, 1]) | pairs)
+        grades, mixed = data.grades_and_pairs[0], np.flatnonzero(mixed_queries(data))
         varies = any(np.any(rows != rows[0]) for rows in (data.X[data.indptr[q] : data.indptr[q + 1]] for q in mixed))
         sums = sorted_sums(data.X, data.indptr[wide_blocks(data.indptr)]) if self.means else []
         heaviest = 0.0 if data.sample_weight is None else float(data.sample_weight.max())
@@ -363,23 +362,17 @@ def joined(first: Dataset, second: Dataset | None) -> Dataset:
     return replace(concatenate(both), qid=np.arange(len(weights)), query_weight=weights)
 
 
-def count_mixed(data: Dataset) -> int:
-    """Return how many queries have documents of different grades, or pairs."""
+def mixed_queries(data: Dataset) -> Mask:
+    """Return which queries have documents of different grades, or pairs."""
     grades, pairs = data.grades_and_pairs
-    return int(np.count_nonzero((grades[:, 0] < grades[:, 1]) | pairs))
+    return np.asarray((grades[:, 0] < grades[:, 1]) | pairs)
 
 
-def deal_parts(data: Dataset, parts: int, seed: int) -> Rows:
-    """The part of each query, at random; each has queries with documents of different grades, of which there are at least as many."""
-    grades, pairs = data.grades_and_pairs
-    return deal_among((grades[:, 0] < grades[:, 1]) | pairs, parts, seed)
-
-
-def deal_among(mixed: npt.NDArray[np.bool_], parts: int, seed: int) -> Rows:
-    """The same, of queries of which some are ``mixed``: have documents of different grades."""
+def deal_parts(mixed: Mask, parts: int, seed: int) -> Rows:
+    """Return the part of each query, drawn at random; each part has some of the ``mixed`` queries, if there are as many."""
     part = np.zeros(len(mixed), np.int64)
-    for number, some in enumerate((mixed, ~mixed)):
-        part[some] = deal_folds(int(some.sum()), min(parts, int(mixed.sum())), seed + number)
+    for number, group in enumerate((mixed, ~mixed)):
+        part[group] = deal_folds(int(group.sum()), min(parts, int(mixed.sum())), seed + number)
     return part
 
 
@@ -433,15 +426,17 @@ def prepared(data: Dataset, facts: Facts, fill: PerFeature | None, column: str |
     if data.weighs_documents:
         check_numbers("sample_weight", np.array([facts.heaviest]))
         documents = WeightUnit(-int(np.frexp(facts.heaviest)[1]))
-        sums = data.ask(EachBlock(partial(_weights_near_one, documents)))
+        sums = data.ask(EachBlock(partial(_block_weights, documents)))
         documents = replace(documents, mean=math.fsum(sums) / data.n_documents)
     units = facts.units(None if fill is None else stand_ins(fill, data.offset))
     whole = GlobalFacts(facts.grades, data.longest, data.preferences is not None, column)
     return data.transform(Prepared(units, fill, queries, documents), None if weights is None else queries.of(weights), whole)
 
 
-def _weights_near_one(unit: "WeightUnit", part: Part) -> list[float]:
-    return weights_by_block(replace(part.data, sample_weight=unit.of(np.asarray(part.data.sample_weight))))
+def _block_weights(unit: "WeightUnit", part: Part) -> list[float]:
+    """Return the sum of the documents' weights over each wide block of queries, added up from the smallest on."""
+    ends, weights = part.data.indptr[wide_blocks(part.data.indptr)].tolist(), unit.of(np.asarray(part.data.sample_weight))
+    return [float(np.sort(weights[start:end]).sum()) for start, end in pairwise(ends)]
 
 
 @dataclass(frozen=True)
@@ -477,12 +472,6 @@ class Prepared:
             return ordered
         weight = replace(self.documents, exponent=0).of(ordered.sample_weight)
         return replace(ordered, sample_weight=weight).with_columns(ordered.by_column)
-
-
-def weights_by_block(data: RankingData) -> list[float]:
-    """The sum of the documents' weights over each wide block of queries, the smallest first."""
-    ends, weight = data.indptr[wide_blocks(data.indptr)].tolist(), np.asarray(data.sample_weight)
-    return [float(np.sort(weight[a:b]).sum()) for a, b in pairwise(ends)]
 
 
 def in_content_order(data: RankingData, stands: Matrix | None = None, units: npt.NDArray[np.int32] | None = None) -> RankingData:

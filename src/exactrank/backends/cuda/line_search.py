@@ -48,8 +48,6 @@ Ray = tuple[Array, Array, float, float]
 NO_LIST = None, None, np.int64(0), np.int32(2), None
 #: Breakpoints, and the values between them: -inf where the function is too small to be computed.
 Steps = tuple[Floats, Floats]
-
-
 TINY = 1e-300
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactrank._support.arrays import PerDocument
-from exactrank._support.files import nothing_at, open_bytes
+from exactrank._support.files import missing_file, open_bytes
 from exactrank.compare.contender import Contender, ContenderTask, Fitted
 from exactrank.compare.results import FeatureWeights, Point
 from exactrank.data.formats.text_column import TextColumn
@@ -92,7 +92,7 @@ class GivenScores:
 def check_scores_file(path: str | os.PathLike[str], documents: int) -> None:
     """Raise where ``path`` is a pipe, a device or a folder, or larger than the scores of the documents can be."""
     if not os.path.exists(path):
-        raise nothing_at(path)
+        raise missing_file(path)
     if not os.path.isfile(path):
         raise DataError(f"{path} is not a regular file; write the scores to one")
     size, most = os.stat(path).st_size, LARGEST + LARGEST_LINE * documents

@@ -56,7 +56,7 @@ Listener = Callable[[Progress], None]
 def line_of(measure: str, progress: Progress) -> ProgressLine:
     """What a progress bar says of it.
 
-    >>> line_of("nDCG@10", Progress(30, 300, 0.5, 0.4)).doing
+    >>> line_of("nDCG@10", Progress(30, 300, 0.5, 0.4)).activity
     'nDCG@10 0.5000, validation 0.4000'
     """
     validated = "" if progress.valid is None else f", validation {progress.valid:.4f}"
