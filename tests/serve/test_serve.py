@@ -566,7 +566,7 @@ def test_without_the_extra_it_says_what_to_install(tmp_path, monkeypatch):
         (["m.json", "../m.json"], "two models are called 'm'"),
         (["a b=m.json"], "cannot be called 'a b'"),
         (["=m.json"], "cannot be called ''"),
-        (["m.json", "--unknown", "maybe"], "expected refuse or ignore"),
+        (["m.json", "--unknown", "maybe"], "'maybe' is not one of 'refuse'"),
         (["nowhere.json"], "nowhere.json"),
         (["m.json", "--host", ""], "--host is ''"),
         (["m.json", "--host", "a\nb"], "--host is"),

@@ -20,7 +20,7 @@ class UnknownFeatures(StrEnum):
 
 def serve(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL | NAME=MODEL ...", help="Model files; a model is named by its file if NAME= is missing.")
+        list[str], typer.Argument(metavar="[NAME=]MODEL", help="Model files; a model is named by its file if NAME= is missing.")
     ],
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 stands for all addresses of this machine.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0: any free port.")] = 8000,

@@ -138,7 +138,7 @@ class Forces(Tabular, Plottable):
         """Return the query with the largest estimate of ``quantity``."""
         return max(self.per_query, key=lambda query: getattr(query, quantity).value)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return everything in a form for ``json.dumps``; None means that it cannot be decided."""
         answers = ("sums_to_zero", "symmetric", "conservative", "potential", "convex", "verdict")
         return {
@@ -159,7 +159,7 @@ class Forces(Tabular, Plottable):
     def _glance(self) -> Table:
         return small_table(self.verdict, list(self._columns().items()), len(self.per_query))
 
-    def _draw(self, axes: "Axes", **options: Any) -> None:
+    def _draw(self, axes: "Axes", **options: object) -> None:
         answers: dict[bool | None, tuple[str, str]] = {
             True: (COLORS[2], "yes"),
             False: (COLORS[1], "no"),

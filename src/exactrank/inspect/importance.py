@@ -18,7 +18,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -107,7 +107,7 @@ class Importance(Tabular, Plottable):
         """Return the features by decreasing drop; equal drops in the model's order."""
         return sorted(self.per_feature, key=lambda feature: -feature.drop)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return everything in a form for ``json.dumps``; an undefined error is None."""
         return {
             "measure": repr(self.measure),
@@ -130,11 +130,11 @@ class Importance(Tabular, Plottable):
             raise DataError(f"features must be at least 1, got {features}")
         return self._plot(ax, path, force, features=features)
 
-    def _size(self, **options: Any) -> tuple[float, float]:
-        return 8.0, 1.6 + 0.28 * min(options.get("features", MAX_SHOWN), len(self.per_feature))
+    def _size(self, features: int = MAX_SHOWN, **_: object) -> tuple[float, float]:
+        return 8.0, 1.6 + 0.28 * min(features, len(self.per_feature))
 
-    def _draw(self, axes: "Axes", **options: Any) -> None:
-        selection, count = self.ranked()[: options.get("features", MAX_SHOWN)], len(self.per_feature)
+    def _draw(self, axes: "Axes", features: int = MAX_SHOWN, **_: object) -> None:
+        selection, count = self.ranked()[:features], len(self.per_feature)
         places, drops = np.arange(len(selection)), [feature.drop for feature in selection]
         axes.barh(places, drops, color=COLORS[0])
         reach = [0.0 if math.isnan(feature.error) else CLEAR * feature.error for feature in selection]

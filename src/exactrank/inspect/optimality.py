@@ -20,7 +20,7 @@ point counts as better. Nor does an interval that is no wider than the rounding 
 import math
 import os
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from exactrank._support.pictures import Panels
     from exactrank.rankers.base import Ranker
 
+DRAWN = 3  #: weights in a picture by default
 MIDDLE_SHARE = 0.8  #: a picture shows this share of the breakpoints, those in the middle
 NEAR = 8  #: breakpoints on each side of the weight in the close-up
 FAR = 20  #: a best interval this many times farther away is drawn on another scale
@@ -119,7 +120,7 @@ class Optimality(Tabular, Plottable):
             raise DataError(f"the model has no feature {feature!r}; there are {', '.join(names[:8])}{', ...' * (len(names) > 8)}")
         return self.place.profile(names.index(feature))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return everything in a form for ``json.dumps``; an infinite end is None."""
         return {
             "measure": repr(self.measure),
@@ -131,7 +132,7 @@ class Optimality(Tabular, Plottable):
         }
 
     def plot(
-        self, ax: "Axes | None" = None, path: str | os.PathLike[str] | None = None, *, weights: int = 3, force: bool = False
+        self, ax: "Axes | None" = None, path: str | os.PathLike[str] | None = None, *, weights: int = DRAWN, force: bool = False
     ) -> "Panels":
         """Draw the step functions of the ``weights`` that gain most, or of the largest if none gains, each as a whole and as a close-up.
 
@@ -142,17 +143,17 @@ class Optimality(Tabular, Plottable):
             raise DataError(f"weights must be at least 1, got {weights}")
         return self._plot(ax, path, force, weights=weights)
 
-    def _weights_to_draw(self, **options: Any) -> list[WeightOptimality]:
+    def _weights_to_draw(self, weights: int) -> list[WeightOptimality]:
         gaining = [weight for weight in self.ranked() if weight.gain > 0]
-        return (gaining or sorted(self.per_weight, key=lambda weight: -abs(weight.weight)))[: options.get("weights", 3)]
+        return (gaining or sorted(self.per_weight, key=lambda weight: -abs(weight.weight)))[:weights]
 
-    def _size(self, **options: Any) -> tuple[float, float]:
-        return 10.4, 1.2 + 2.4 * len(self._weights_to_draw(**options))
+    def _size(self, weights: int = DRAWN, **_: object) -> tuple[float, float]:
+        return 10.4, 1.2 + 2.4 * len(self._weights_to_draw(weights))
 
-    def _fill(self, figure: "Figure", **options: Any) -> "Panels":
-        weights = self._weights_to_draw(**options)
-        panels = figure.subplots(len(weights), 2, squeeze=False)
-        for (whole_axes, close_axes), weight in zip(panels, weights, strict=True):
+    def _fill(self, figure: "Figure", weights: int = DRAWN, **_: object) -> "Panels":
+        selection = self._weights_to_draw(weights)
+        panels = figure.subplots(len(selection), 2, squeeze=False)
+        for (whole_axes, close_axes), weight in zip(panels, selection, strict=True):
             f = self.profile(weight.feature)
             _draw_whole(whole_axes, f, self, weight)
             position = int(np.searchsorted(f.breakpoints, 0.0))
@@ -167,8 +168,8 @@ class Optimality(Tabular, Plottable):
         figure.suptitle(caption(self.verdict, 400), wrap=True)
         return panels
 
-    def _draw(self, axes: "Axes", **options: Any) -> None:
-        weight = self._weights_to_draw(weights=1)[0]
+    def _draw(self, axes: "Axes", **_: object) -> None:
+        weight = self._weights_to_draw(1)[0]
         _draw_whole(axes, self.profile(weight.feature), self, weight)
         axes.set_ylabel(str(self.measure))
         axes.legend()
@@ -265,7 +266,7 @@ def _flat(points: Floats, values: Floats, at: Floats, value: float, tolerance: f
     return float(points[end - 1]) if end else 0.0, float(values[end])
 
 
-def _plain(weight: WeightOptimality) -> dict[str, Any]:
+def _plain(weight: WeightOptimality) -> dict[str, object]:
     return {name: None if isinstance(number, float) and math.isinf(number) else number for name, number in asdict(weight).items()}
 
 

@@ -1,7 +1,6 @@
 """Shared steps of all probes: get the model, its measure, and the data as its scorer reads them."""
 
 from dataclasses import replace
-from typing import Any
 
 from exactrank.data.alignment import align_features
 from exactrank.data.ranking_data import RankingData
@@ -15,7 +14,7 @@ from exactrank.models.model import Model
 from exactrank.models.network import Network
 
 
-def model_of(model_or_ranker: Any) -> Model:
+def model_of(model_or_ranker: object) -> Model:
     """Return a model, or the model of a fitted ranker."""
     model = getattr(model_or_ranker, "model_", model_or_ranker)
     if not isinstance(model, Model):

@@ -17,7 +17,7 @@ shrink as queries are added, since there are more steps, each smaller; on the gr
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -164,7 +164,7 @@ class Smoothness(Tabular, Plottable):
             raise IncompatibleError(f"the scores are not linear in {weight!r}, so its curve was sampled; see its values in curves")
         return self.samples[number].profile(curve.weight, self.percent)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return everything in a form for ``json.dumps``; ``steps`` of a sampled curve is None."""
         curves = []
         for curve in self.curves:
@@ -179,15 +179,15 @@ class Smoothness(Tabular, Plottable):
             "curves": curves,
         }
 
-    def _size(self, **options: Any) -> tuple[float, float]:
+    def _size(self, **options: object) -> tuple[float, float]:
         return 1.4 + 3.6 * max(len(self.samples), 2), 9.2 if any(curve.steps is None for curve in self.curves) else 6.0
 
-    def _fill(self, figure: "Figure", **options: Any) -> "Panels":
+    def _fill(self, figure: "Figure", **options: object) -> "Panels":
         from exactrank.inspect.smoothness_picture import draw_samples
 
         return draw_samples(figure, self)
 
-    def _draw(self, axes: "Axes", **options: Any) -> None:
+    def _draw(self, axes: "Axes", **options: object) -> None:
         from exactrank.inspect.smoothness_picture import draw_whole
 
         draw_whole(axes, self)

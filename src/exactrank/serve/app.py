@@ -136,11 +136,11 @@ def make_app(models: Models, rules: Rules) -> ASGIApp:
 
     @app.get("/models", tags=["models"], summary="All models")
     async def listing() -> ModelList:
-        return ModelList(models=[ModelDescription(**model.describe(name)) for name, model in models.served.items()])
+        return ModelList(models=[model.describe(name) for name, model in models.served.items()])
 
     @app.get("/models/{name}", tags=["models"], summary="What a model reads, and what it is worth", response_model=ModelDescription,
              responses={404: REFUSALS[404], 422: REFUSALS[422]})  # fmt: skip
-    async def model_description(name: str) -> Any:
+    async def model_description(name: str) -> ModelDescription | Response:
         return models.served[name].describe(name) if name in models.served else _no_model(name)
 
     @app.get("/health", tags=["state"], summary="Is the process alive?")

@@ -17,6 +17,7 @@ uvicorn and httptools parse and answer; this module bounds them:
 
 import json
 from asyncio import TimerHandle, Transport
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, ClassVar
 
@@ -74,11 +75,11 @@ def connection_limit() -> int:
 class LingeringTransport:
     """Transport whose `close` only ends writing; ``on_close`` does the rest."""
 
-    def __init__(self, transport: Transport, on_close: Any) -> None:
+    def __init__(self, transport: Transport, on_close: Callable[[], None]) -> None:
         self._transport, self._on_close, self._closing = transport, on_close, False
         self.write, self.pause_reading, self.resume_reading = transport.write, transport.pause_reading, transport.resume_reading
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._transport, name)
 
     def is_closing(self) -> bool:
@@ -161,7 +162,7 @@ class Connection(HttpToolsProtocol):
         self._start_timer(min(GRACE, self.seconds) if self.ending else self.seconds, self.transport.close)
         self.waiting[self] = None
 
-    def _start_timer(self, seconds: float, end: Any) -> None:
+    def _start_timer(self, seconds: float, end: Callable[[], None]) -> None:
         self._stop_timer()
         self._timer = self.loop.call_later(seconds, end)
 

@@ -94,7 +94,7 @@ def read_documents(body: bytes, scorer: Scorer, unknown: Unknown = "refuse", max
     return _by_position(listing if isinstance(listing, np.ndarray) else _table(listing), names, scorer, unknown)
 
 
-def _parse_body(body: bytes) -> dict[str, Any]:
+def _parse_body(body: bytes) -> dict[str, object]:
     """Parse the body; ``features`` become a matrix right away if they come first and are valid."""
     opening = _OPENING.match(body)
     parsed_matrix = None if opening is None else _core.json_matrix(body, opening.end())
@@ -118,7 +118,7 @@ def _parse_body(body: bytes) -> dict[str, Any]:
     return content
 
 
-def _refuse_repeated_keys(text: bytes, parsed: dict[str, Any]) -> None:
+def _refuse_repeated_keys(text: bytes, parsed: dict[str, object]) -> None:
     """Raise if an object in ``text`` has a key twice; ``parsed`` is the parsed text, which keeps only the last value of a key.
 
     A colon follows each key, and other colons occur only inside strings. So no key is repeated if ``text`` has as many colons as ``parsed``
@@ -165,7 +165,7 @@ def _first_repeated_key(text: str) -> str | None:
     return None
 
 
-def _encode_categories(rows: Sequence[Any], names: Any, scorer: Scorer, place: str) -> list[Any]:
+def _encode_categories(rows: Sequence[object], names: object, scorer: Scorer, place: str) -> list[object]:
     """Replace the categories in rows of the features ``names`` by their codes; ``place`` formats a row, a column and a feature as a place.
 
     Anything that is not a row stays, for the check of all rows to report.
@@ -174,7 +174,7 @@ def _encode_categories(rows: Sequence[Any], names: Any, scorer: Scorer, place: s
     categories = [
         (j, name, scorer.level_codes[name]) for j, name in enumerate(valid_names) if isinstance(name, str) and name in scorer.levels
     ]
-    encoded_rows: list[Any] = []
+    encoded_rows: list[object] = []
     for i, row in enumerate(rows):
         if isinstance(row, list | tuple):
             cells = list(row)
@@ -191,27 +191,28 @@ def _encode_categories(rows: Sequence[Any], names: Any, scorer: Scorer, place: s
     return encoded_rows
 
 
-def _table(rows: Sequence[Any]) -> Doubles:
+def _table(rows: Sequence[object]) -> Doubles:
     """Return lists of numbers, all of one length, as a matrix."""
+    lists: list[list[object]] = []
     for i, row in enumerate(rows):
-        if not isinstance(row, list) or not row or len(row) != len(rows[0]):
-            problem = (
-                f"has {len(row)} values but features[0] has {len(rows[0])}" if isinstance(row, list) and row else f"is {reprlib.repr(row)}"
-            )
-            raise RequestError(
-                422, f"features[{i}] {problem}; give a list of numbers of the same length for each document", f"features[{i}]"
-            )
-    return _numbers(rows, lambda i, j: f"features[{i}][{j}]")
+        place = f"features[{i}]"
+        remedy = "give a list of numbers of the same length for each document"
+        if not isinstance(row, list) or not row:
+            raise RequestError(422, f"{place} is {reprlib.repr(row)}; {remedy}", place)
+        if lists and len(row) != len(lists[0]):
+            raise RequestError(422, f"{place} has {len(row)} values but features[0] has {len(lists[0])}; {remedy}", place)
+        lists.append(row)
+    return _numbers(lists, lambda i, j: f"features[{i}][{j}]")
 
 
-def _numbers(rows: Sequence[Sequence[Any]], place: Place) -> Doubles:
+def _numbers(rows: Sequence[Sequence[object]], place: Place) -> Doubles:
     if not set(map(type, chain.from_iterable(rows))) <= _NUMBERS:
         at, value = next((place(i, j), cell) for i, row in enumerate(rows) for j, cell in enumerate(row) if type(cell) not in _NUMBERS)
         raise RequestError(422, f"{at} is {reprlib.repr(value)}; give a number, or null for a missing value", at)
     return np.array(rows, np.float64)
 
 
-def _by_name(documents: Sequence[Any], content: dict[str, Any], scorer: Scorer, unknown: Unknown) -> Documents:
+def _by_name(documents: Sequence[Any], content: dict[str, object], scorer: Scorer, unknown: Unknown) -> Documents:
     names = scorer.feature_names
     if not names:
         raise RequestError(422, "the model knows its features only by position; give rows under features instead of documents", "documents")

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xxhash
@@ -20,6 +19,7 @@ from exactrank._support.text import encode, reason_of
 from exactrank.errors import DataError
 from exactrank.loading import load
 from exactrank.models.model import Model
+from exactrank.serve.schema import ModelDescription
 
 log = logging.getLogger(__name__)
 Stamp = tuple[int, int, int] | None  #: a file's inode, size and time of last change; None if there is no file
@@ -45,24 +45,24 @@ class ServedModel:
         model.predict(np.zeros((1, model.scorer.n_features)), 1)
         return cls(path, stamp, model, xxhash.xxh3_64_hexdigest(model.to_bytes()), datetime.now(UTC))
 
-    def describe(self, name: str) -> dict[str, Any]:
-        """Return what clients are told about the model."""
+    def describe(self, name: str) -> ModelDescription:
+        """Return the description of the model for clients."""
         model, scorer = self.model, self.model.scorer
-        return {
-            "name": name,
-            "version": self.version,
-            "kind": scorer.kind,
-            "n_features": scorer.n_features,
-            "features": [encode(feature).decode() for feature in scorer.feature_names] or None,
-            "missing": scorer.missing,
-            "measure": _text(model.measure),
-            "ranker": _text(model.ranker),
-            "estimate": _number(model.training.get("estimate")),
-            "interval": _interval(model.training.get("interval")),
-            "library": encode(model.library).decode(),
-            "loaded": self.loaded.isoformat(timespec="seconds"),
-            "problem": self.problem,
-        }
+        return ModelDescription(
+            name=name,
+            version=self.version,
+            kind=scorer.kind,
+            n_features=scorer.n_features,
+            features=[encode(feature).decode() for feature in scorer.feature_names] or None,
+            missing=scorer.missing,
+            measure=_text(model.measure),
+            ranker=_text(model.ranker),
+            estimate=_number(model.training.get("estimate")),
+            interval=_interval(model.training.get("interval")),
+            library=encode(model.library).decode(),
+            loaded=self.loaded.isoformat(timespec="seconds"),
+            problem=self.problem,
+        )
 
 
 @dataclass

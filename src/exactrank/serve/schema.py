@@ -47,7 +47,7 @@ _ROWS = {
 }
 
 
-def body_schema(scorer: Scorer) -> dict[str, Any]:
+def body_schema(scorer: Scorer) -> dict[str, object]:
     """Return the schema of a request's body, with examples for the model."""
     features, width = scorer.feature_names, scorer.n_features
     rows = [[(scorer.levels.get(name) or (number,))[0] for name in features] or [number] * width for number in (0.5, 1.0)]

@@ -5,13 +5,14 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
-from exactrank.backends.cuda.device import cuda, memory_for
+from exactrank.backends.cuda.device import Array, cuda, memory_for
 from exactrank.backends.cuda.lists import Lists
 from exactrank.backends.cuda.measures import CudaMeasure, supports
 from exactrank.backends.cuda.objectives import Answer, bound_to
@@ -25,7 +26,7 @@ REPLAYED_FROM = 3
 
 
 @contextmanager
-def stream_of(tensor: Tensor) -> Iterator[Any]:
+def stream_of(tensor: Tensor) -> Iterator[ModuleType]:
     """Provide CuPy on the device and stream that PyTorch uses for ``tensor``; a clear error if the GPU's memory does not suffice."""
     cupy, index = cuda().xp, tensor.device.index
     stream = _for_cupy(torch.cuda.current_stream(tensor.device))
@@ -49,12 +50,12 @@ def lists_of(grouped: Grouped, documents: int) -> Lists:
     return Lists(cuda(), cuda().xp.asarray(indptr), documents, grouped.longest)
 
 
-def reals(tensor: Tensor) -> Any:
+def reals(tensor: Tensor) -> Array:
     """Return scores for the kernels: in double precision if they are, otherwise in single precision."""
     return cuda().xp.asarray(tensor.contiguous() if tensor.dtype == torch.float64 else tensor.to(torch.float32).contiguous())
 
 
-def doubles(tensor: Tensor) -> Any:
+def doubles(tensor: Tensor) -> Array:
     """Return grades or weights for the kernels, in double precision."""
     return cuda().xp.asarray(tensor.to(torch.float64).contiguous())
 

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from threading import RLock
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from exactrank._support.arrays import PerDocument
+from exactrank._support.arrays import PerDocument, Rows
 from exactrank._support.serialize import storable
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError, SettingError
@@ -81,7 +81,7 @@ class ModuleProblem:
     device: torch.device
 
     @cached_property
-    def queries(self) -> Any:
+    def queries(self) -> Rows:
         """Return the numbers of the queries that have weight."""
         return np.flatnonzero(self.data.weights > 0)
 
@@ -106,7 +106,7 @@ class ModuleProblem:
             for name, parameter in self.module.state_dict().items():
                 parameter.copy_(torch.from_numpy(np.asarray(tensors[name])))
 
-    def copy_weights(self) -> dict[str, Any]:
+    def copy_weights(self) -> Tensors:
         """Return copies of the weights of the module as arrays."""
         return {name: parameter.detach().cpu().numpy().copy() for name, parameter in self.module.state_dict().items()}
 
@@ -124,7 +124,7 @@ class ModuleProblem:
             blocks = [flat_scores(self.module(block), len(block)) for block in torch.split(inputs, ROWS)]
             return np.asarray(torch.cat(blocks).double().cpu().numpy())
 
-    def loss(self, loss: RankingLoss, queries: Any) -> tuple[Tensor, Tensor]:
+    def loss(self, loss: RankingLoss, queries: Rows) -> tuple[Tensor, Tensor]:
         """Return the scores of the documents of ``queries``, and their loss."""
         begin, end = self.data.indptr[queries], self.data.indptr[queries + 1]
         rows = torch.from_numpy(np.concatenate([np.arange(first, last) for first, last in zip(begin, end, strict=True)])).to(self.device)
@@ -141,8 +141,8 @@ class ModuleProblem:
 class EpochState(State[Tensors]):
     """State of training: the running means of (1) by the names of the parameters, and the number of batches they are means of."""
 
-    first: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    second: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    first: Tensors = field(default_factory=dict, repr=False)
+    second: Tensors = field(default_factory=dict, repr=False)
     batches: int = 0
     draws: Draws = field(repr=False)
 

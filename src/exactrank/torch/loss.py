@@ -13,7 +13,7 @@ import atexit
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import Any, Literal, Unpack, cast
+from typing import Any, Literal, Protocol, TypeGuard, Unpack
 
 import numpy as np
 import torch
@@ -101,7 +101,7 @@ class RankingLoss(torch.nn.Module):
                 " If you need only the value, call the loss under torch.no_grad()"
             )
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         super().__setstate__(state)
         self._number = _register(self.objective)  # numbers differ between processes
 
@@ -118,8 +118,13 @@ def _register(objective: Objective) -> int:
     return len(_objectives) - 1
 
 
+def is_sampled(objective: Objective) -> TypeGuard[Sampled]:
+    """Return whether the objective draws at random."""
+    return _is_sampled_class(type(objective))
+
+
 @cache
-def _is_sampled(kind: type) -> bool:
+def _is_sampled_class(kind: type) -> bool:
     """Return whether objectives of this class draw at random; cached, since checking a protocol takes as long as a small batch."""
     return issubclass(kind, Sampled)
 
@@ -149,7 +154,7 @@ class Batch:
             return cls(lists, lambda scores, factor, weight: on_device(scores, factor))
         return cls(lists, OnProcessor(objective, data_of(y, lists)))
 
-    def losses(self, scores: Tensor, weight: Tensor | None, reduction: Reduction) -> tuple[Tensor, Tensor]:
+    def losses(self, scores: Tensor, weight: Tensor | None, reduction: str) -> tuple[Tensor, Tensor]:
         """Return the loss and its gradient by each score in the original order; without a reduction, the loss of each query."""
         lists = self.grouped
         if weight is not None:
@@ -179,7 +184,7 @@ class OnProcessor:
     data: RankingData
 
     @cached_property
-    def _bound(self) -> Any:
+    def _bound(self) -> _core.Objective:
         return self.objective.on(self.data)
 
     def __call__(self, scores: Tensor, factor: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -206,21 +211,31 @@ def _answer(
             " graph. For repeated batches of the same grades it replays a graph of its own"
         )
     ranking_objective = _objectives[objective]
-    if _is_sampled(type(ranking_objective)):
-        batch = Batch.of(cast(Sampled, ranking_objective).with_draws(int(step)), kind, groups, grades.detach())
+    if is_sampled(ranking_objective):
+        batch = Batch.of(ranking_objective.with_draws(int(step)), kind, groups, grades.detach())
     else:
         batch = _batches.of((groups, grades), partial(Batch.of, ranking_objective, kind), objective, kind)
-    losses, gradient = batch.losses(scores.detach(), weight, cast(Reduction, reduction))
+    losses, gradient = batch.losses(scores.detach(), weight, reduction)
     return losses, gradient, batch.grouped.numbers() if reduction == "none" else groups.new_empty(0, dtype=torch.int64)
 
 
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+class Context(Protocol):
+    """The part of PyTorch's context of a function that the loss uses, and what it keeps there."""
+
+    per_query: bool
+    saved_tensors: tuple[Tensor, ...]
+
+    def set_materialize_grads(self, value: bool) -> None: ...
+    def save_for_backward(self, *tensors: Tensor) -> None: ...
+
+
+def _remember(ctx: "Context", inputs: tuple[object, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
     ctx.set_materialize_grads(False)
     ctx.per_query = inputs[-1] == "none"
     ctx.save_for_backward(output[1], output[2])
 
 
-def _backward(ctx: Any, by_loss: Tensor | None, by_gradient: Tensor | None, by_query: None) -> tuple[Tensor | None, ...]:
+def _backward(ctx: "Context", by_loss: Tensor | None, by_gradient: Tensor | None, by_query: None) -> tuple[Tensor | None, ...]:
     if by_gradient is not None:
         raise IncompatibleError("ranking losses have only first derivatives; do not differentiate their gradient")
     gradient, query = ctx.saved_tensors
@@ -232,9 +247,19 @@ class _Ranking(torch.autograd.Function):
     """The loss outside of ``torch.compile``: PyTorch calls a Function several times as fast as an operator."""
 
     @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
-        output = _answer(*inputs)
-        _remember(ctx, inputs, output)
+    def forward(
+        ctx: Context,
+        scores: Tensor,
+        grades: Tensor,
+        groups: Tensor,
+        weight: Tensor | None,
+        step: Tensor,
+        kind: str,
+        objective: int,
+        reduction: str,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        output = _answer(scores, grades, groups, weight, step, kind, objective, reduction)
+        _remember(ctx, (reduction,), output)
         return output
 
     backward = staticmethod(_backward)

@@ -37,7 +37,11 @@ class CrossEncoderLoss(torch.nn.Module):
         self.mini_batch_size = mini_batch_size
 
     def forward(
-        self, inputs: Sequence[Sequence[Any]], labels: Sequence[Tensor], prompt: str | None = None, task: str | None = None
+        self,
+        inputs: Sequence[Sequence[Any]],
+        labels: Sequence[Tensor],
+        prompt: str | None = None,
+        task: str | None = None,
     ) -> Tensor:
         """Return the loss of a batch: ``inputs`` are the queries and the list of documents of each, ``labels`` their grades."""
         if len(inputs) != 2:
@@ -59,7 +63,7 @@ class CrossEncoderLoss(torch.nn.Module):
         scores = torch.cat([self._scores(pairs[first : first + size], prompt, task) for first in range(0, len(pairs), size)])
         return self.ranking(scores, torch.cat([*labels]).to(scores.device), lengths=lengths)
 
-    def _scores(self, pairs: list[tuple[Any, Any]], prompt: str | None, task: str | None) -> Tensor:
+    def _scores(self, pairs: list[tuple[str, str]], prompt: str | None, task: str | None) -> Tensor:
         model: Any = self.model
         if hasattr(model, "preprocess"):
             scores = model(_move(model.preprocess(pairs, prompt=prompt, task=task), model.device))["scores"]
@@ -70,7 +74,7 @@ class CrossEncoderLoss(torch.nn.Module):
             raise IncompatibleError("prompts and tasks of cross-encoders need sentence-transformers 6 or later")
         return scores.view(-1)
 
-    def get_config_dict(self) -> dict[str, Any]:
+    def get_config_dict(self) -> dict[str, object]:
         """Return the settings of the loss for the model card."""
         return {"objective": str(self.ranking.objective), "mini_batch_size": self.mini_batch_size}
 
@@ -112,5 +116,5 @@ class Weights(torch.nn.Module):
         return str(self.measure)
 
 
-def _move(tokens: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
+def _move(tokens: Mapping[str, object], device: torch.device) -> dict[str, object]:
     return {name: value.to(device) if isinstance(value, Tensor) else value for name, value in tokens.items()}
