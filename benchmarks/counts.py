@@ -17,9 +17,9 @@ PACKAGE = Path(__file__).parents[1] / "src" / "exactrank"
 LOCATIONS = re.compile(r"isinstance\([^\n]*\b(?:ShardedData|Dataset|Part|LocalBackend|Partition)\b")
 LIMITS = {
     "lines of Python": 51_213,
-    "files": 348,
-    "signatures with Any": 315,
-    "casts": 22,
+    "files": 347,
+    "signatures with Any": 274,
+    "casts": 20,
     "tests of where a dataset lies": 0,
     "repeated class names": 0,
     "lines of Ranker": 244,

@@ -376,7 +376,7 @@ def test_training_goes_on_when_there_is_no_space_for_a_checkpoint(folder):
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "200"}, timeout=120)
     assert done.returncode == 0, done.stderr
     told = " ".join(done.stderr.split())
-    assert "m.json.checkpoint could not be written (File too large; the file that was there is unchanged); training goes on" in told
+    assert "m.json.checkpoint could not be written (File too large; the file that was there is unchanged); training continues" in told
     left = [int(line) for line in done.stdout.splitlines() if line.isdigit()]
     last = left[-1]
     assert left == [*range(1, last), *[last] * (21 - last)]  # the last that fitted stayed whole

@@ -263,7 +263,7 @@ def test_command_for_an_engine(files, tmp_path, engine):
 def test_command_tries_all_normalizations(files):
     done = command("a.qrels", "--run", "bm25.run", "--run", "dense.run", "--normalize", "all", "--bootstrap", 5)
     assert done.exit_code == 0, done.stderr
-    for part in ("reciprocal-rank(k=10)", "opensearch-z-score", "held out; gain: what", "with "):
+    for part in ("reciprocal-rank(k=10)", "opensearch-z-score", "on held-out queries; gain: of", "with "):
         assert part in done.stdout
 
 
@@ -279,7 +279,7 @@ RUNS = ("--run", "bm25.run", "--run", "dense.run")
         (("a.qrels", *RUNS, "--for", "elasticsearch", "--allow-negative"), "elasticsearch takes no negative weights; leave out"),
         (("a.qrels", *RUNS, "--for", "open-search"), "there is no engine 'open-search' (did you mean opensearch?)"),
         (("a.qrels", *RUNS, "--for", "vespa", "--depth", "5"), "depth=5 is less than the 10 documents that nDCG@10 counts"),
-        (("a.qrels", *RUNS, "--config", "c.json"), "--config writes the configuration of an engine; say which with --for"),
+        (("a.qrels", *RUNS, "--config", "c.json"), "--config writes the configuration of an engine; name the engine with --for"),
         (("a.qrels", *RUNS, "--for", "vespa", "--config", "c", "--save", "c"), "two outputs would go to c"),
         (("apply", "f.json", "--out", "x.run"), "but what was given lacks 'bm25' and lacks 'dense'"),
         (("apply", "f.json", *RUNS, "--run", "rerank.run", "--out", "x.run"), "but what was given has 'rerank' besides"),

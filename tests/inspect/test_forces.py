@@ -368,7 +368,7 @@ def test_command_for_people(command):
         (("data.txt", "--measure", "nonsense"), "nonsense"),
         (("data.txt", "--lambdas", "step", "--margin", "-1"), "margin must be a number of at least 0"),
         (("data.txt", "--lambdas", "finite-difference", "-m", "none"), "it needs a --measure"),
-        (("data.txt", "--lambdas", "finite-difference", "--neighbors", "1"), "takes no --neighbors"),
+        (("data.txt", "--lambdas", "finite-difference", "--neighbors", "1"), "neither --neighbors nor --truncation"),
         (("data.txt", "--queries", "0"), "--queries"),
         (("nowhere.txt",), "nowhere.txt does not exist"),
         (("data.txt", "--model", "nowhere.json"), "nowhere.json does not exist"),

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from exactrank.cli import card, clicks, compare, data, evaluate, export, fuse, inspect, listing, pareto, reproduce, serve, train, tune
+from exactrank.cli import clicks, compare, data, evaluate, export, fuse, inspect, listing, pareto, reproduce, serve, train, tune
 from exactrank.cli.guard import app, guard
 from exactrank.cli.help import Command, Group
 
@@ -23,7 +23,7 @@ COMMANDS: Mapping[str, Sequence[Callable[..., None]]] = {
     "Data": (data.info, data.convert, data.pairs, data.generate, clicks.clicks),
     "Models": (tune.tune, compare.compare, compare.demo, evaluate.evaluate, evaluate.predict),
     "Hybrid search": (fuse.fuse, pareto.pareto),
-    "Deployment": (card.card, export.export, serve.serve),
+    "Deployment": (export.card, export.export, serve.serve),
     "Reference": (listing.methods, listing.measures, reproduce.reproduce),
 }
 INSPECTIONS: tuple[Callable[..., None], ...] = (inspect.optimality, inspect.forces, inspect.importance, inspect.smoothness)

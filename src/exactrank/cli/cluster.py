@@ -4,13 +4,12 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.errors import DataError, EngineError, SettingError
+from exactrank.errors import EngineError, SettingError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -70,10 +69,9 @@ def cluster_at(dask: str | None, workers: int | None = None) -> "Iterator[DaskBa
         return
     if dask is not None and workers is not None:
         raise SettingError("--dask names a cluster, and --workers starts one; give one of them")
-    try:
-        import_module("distributed")
-    except ImportError:
-        raise DataError("--dask and --workers need Dask; install it with pip install exactrank[dask]") from None
+    from exactrank.data.frame import library
+
+    library("distributed", "--dask and --workers", "dask")
     from exactrank.backends.dask import DaskBackend
     from exactrank.backends.local_cluster import local_cluster
 

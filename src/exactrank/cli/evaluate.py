@@ -207,14 +207,11 @@ def _show_evaluation(evaluation: "Evaluation", unjudged: int, per_query: bool, a
 
 
 def _print_evaluation(evaluation: "Evaluation", unjudged: int, per_query: bool) -> None:
-    from exactrank.cli.terminal import PlainTable, show
+    from exactrank.cli.terminal import PlainTable, show, show_per_query
     from exactrank.data.scores import unjudged_rule
 
     if per_query:
-        rows = PlainTable("query", *evaluation)
-        for q, values in zip(evaluation.qid.tolist(), evaluation.per_query.T, strict=True):
-            rows.row(str(q), *map(_cell, values))
-        show(rows)
+        show_per_query(None, evaluation.qid.tolist(), {name: evaluation[name].values for name in evaluation})
     table = PlainTable("measure", "mean", "95% interval", "queries", "definition")
     for name, definition in evaluation.measures.items():
         low, high = evaluation.intervals[name]
@@ -225,7 +222,7 @@ def _print_evaluation(evaluation: "Evaluation", unjudged: int, per_query: bool) 
 
 def _show_comparison(comparison: "Comparison", per_query: bool, as_json: bool) -> None:
     """Print several rankings: one row per ranking, one column per measure, and the letters of those it is significantly better than."""
-    from exactrank.cli.terminal import PlainTable, show, width_and_color
+    from exactrank.cli.terminal import show, show_per_query, width_and_color
     from exactrank.compare.results import to_record
     from exactrank.compare.standings import pairs, standings
 
@@ -246,14 +243,7 @@ def _show_comparison(comparison: "Comparison", per_query: bool, as_json: bool) -
         print_json({"runs": runs, "pairs": {name: to_record(pairs(comparison, data.name, name)) for name in comparison.measures}})
         return
     for name in comparison.measures if per_query else ():
-        rows = PlainTable("query", *(fit.method for fit in comparison.fits), title=name)
-        for q, *values in zip(fold.test_qid, *(fit.test[name] for fit in comparison.fits), strict=True):
-            rows.row(q, *map(_cell, values))
-        show(rows)
+        show_per_query(name, fold.test_qid, {fit.method: fit.test[name] for fit in comparison.fits})
     width, color = width_and_color()
     print_text(comparison.to_text(width, color=color))
     show(*(f"{name} is {definition}" for name, definition in comparison.measures.items()))
-
-
-def _cell(value: float | None) -> str:
-    return "skipped" if value is None or value != value else f"{value:.4f}"

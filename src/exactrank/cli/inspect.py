@@ -86,10 +86,7 @@ def optimality(
         result = examine(judged, load_model(model, judged.n_features), measure=measure, threads=threads)
         if draw is not None:
             draw(result.figure())
-    if as_json:
-        print_json(result.to_json())
-    else:
-        _print_optimality(result, top)
+    print_json(result.to_json()) if as_json else _print_optimality(result, top)
 
 
 def _print_optimality(result: "Optimality", top: int) -> None:
@@ -143,10 +140,7 @@ def forces(
     loaded = None if model is None else load_model(model, judged.n_features)
     scores = None if loaded is None else loaded.predict(judged, threads)
     result = examine(judged, objective, scores, queries=queries, seed=seed, threads=threads)
-    if as_json:
-        print_json(result.to_json())
-    else:
-        _print_forces(result)
+    print_json(result.to_json()) if as_json else _print_forces(result)
 
 
 def _print_forces(result: "Forces") -> None:
@@ -188,10 +182,7 @@ def importance(
         result = examine(judged, load_model(model, judged.n_features), measure, repeats=repeats, seed=seed, threads=threads)
         if draw is not None:
             draw(result.figure(features=top))
-    if as_json:
-        print_json(result.to_json())
-    else:
-        _print_importance(result, top)
+    print_json(result.to_json()) if as_json else _print_importance(result, top)
 
 
 def _print_importance(result: "Importance", top: int) -> None:
@@ -236,10 +227,7 @@ def smoothness(
         )  # fmt: skip
         if draw is not None:
             draw(result.figure())
-    if as_json:
-        print_json(result.to_json())
-    else:
-        _print_smoothness(result)
+    print_json(result.to_json()) if as_json else _print_smoothness(result)
 
 
 def _print_smoothness(result: "Smoothness") -> None:

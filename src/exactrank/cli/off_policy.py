@@ -96,14 +96,11 @@ def _print_json(
 def _print(
     evaluations: Mapping[str, "OffPolicyEvaluation"], gains: Mapping[str, "OffPolicyEvaluation"], curve: "Propensities", per_query: bool
 ) -> None:
-    from exactrank.cli.terminal import PlainTable, show
+    from exactrank.cli.terminal import PlainTable, show, show_per_query
 
     first = next(iter(evaluations.values()))
     for measure in first.measures if per_query else ():
-        rows = PlainTable("query", *evaluations, title=measure)
-        for q, *values in zip(first.qid.tolist(), *(item[measure].values for item in evaluations.values()), strict=True):
-            rows.row(str(q), *(f"{value:.4f}" for value in values))
-        show(rows)
+        show_per_query(measure, first.qid.tolist(), {name: item[measure].values for name, item in evaluations.items()})
     gain_columns = [f"gain over {next(iter(evaluations))}", "95% interval"] if gains else []
     for measure in first.measures:
         table = PlainTable("ranking", "estimate", "95% interval", "never shown", *gain_columns, title=measure)

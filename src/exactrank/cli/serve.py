@@ -35,15 +35,11 @@ def serve(
     access_log: Annotated[bool, typer.Option("--access-log", help="Print one line of JSON per request.")] = False,
 ) -> None:
     """Serve models over HTTP: POST the documents of a query, and get their scores and their order."""
-    from exactrank.errors import IncompatibleError, SettingError
+    from exactrank.data.frame import library
+    from exactrank.errors import SettingError
 
-    try:
-        import fastapi  # noqa: F401
-        import httptools  # noqa: F401
-        import orjson  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise IncompatibleError(f"serve needs {error.name}, which is not installed; pip install 'exactrank[serve]'") from None
+    for name in ("fastapi", "httptools", "orjson", "uvicorn"):
+        library(name, "services", "serve")
     from exactrank.serve.app import Rules
     from exactrank.serve.server import serve as serve_models
 

@@ -3,7 +3,7 @@
 This module imports rich, so commands import it where they print.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -34,6 +34,14 @@ def show(*parts: PlainTable | str) -> None:
     console = _stdout()
     for part in parts:
         console.print(part if isinstance(part, PlainTable) else _text(part))
+
+
+def show_per_query(title: str | None, queries: Iterable[object], columns: Mapping[str, Iterable[float | None]]) -> None:
+    """Print one row per query, with the ``columns`` of values by their names."""
+    table = PlainTable("query", *columns, title=title)
+    for query, *values in zip(queries, *columns.values(), strict=True):
+        table.row(str(query), *("skipped" if value is None or value != value else f"{value:.4f}" for value in values))
+    show(table)
 
 
 def width_and_color() -> tuple[int, bool]:

@@ -105,7 +105,7 @@ def test_what_stands_there_stays(files, tmp_path):
         ("trees.json", ["--to", "onnx(ml_opset=)", "--out", "m"], "cannot read the settings"),
         ("trees.json", ["--to", "onnx(ml_opset=2)", "--out", "m"], "ml_opset=2 is out of range"),
         ("trees.json", ["--to", "onnx(opset=3)", "--out", "m"], "has no setting 'opset'; did you mean ml_opset?"),
-        ("trees.json", ["--to", "onnx", "--out", "m", "-m", "AP"], "give --check DATA, or leave it out"),
+        ("trees.json", ["--to", "onnx", "--out", "m", "-m", "AP"], "add --check DATA, or leave it out"),
         ("trees.json", ["--to", "onnx", "--out", "m", "--check", "data.xr", "-m", "nGCD"], "nGCD"),
         ("data.xr", ["--to", "onnx", "--out", "m"], "is not a model"),
     ],
