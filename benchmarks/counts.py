@@ -18,7 +18,7 @@ LOCATIONS = re.compile(r"isinstance\([^\n]*\b(?:ShardedData|Dataset|Part|LocalBa
 LIMITS = {
     "lines of Python": 51_213,
     "files": 347,
-    "signatures with Any": 274,
+    "signatures with Any": 275,
     "casts": 20,
     "tests of where a dataset lies": 0,
     "repeated class names": 0,

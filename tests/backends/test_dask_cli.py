@@ -174,7 +174,10 @@ def test_bad_input_is_told(folder, monkeypatch):
             pass
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (
-        pytest.raises(er.errors.DataError, match=r"--dask and --workers need Dask; install it with pip install exactrank\[dask\]"),
+        pytest.raises(
+            er.errors.IncompatibleError,
+            match=r"--dask and --workers need distributed, which is not installed; pip install 'exactrank\[dask\]'",
+        ),
         backend_at("a", None),
     ):
         pass

@@ -1,6 +1,5 @@
 """``exactrank clicks``: data for training from a click log, with the propensities that its grades are computed from."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +15,7 @@ from exactrank.cli.common import (
     StrictReading,
     Threads,
     json_number,
+    picture,
     print_json,
     print_line,
     read,
@@ -61,12 +61,10 @@ def clicks(
     as_json: Json = False,
 ) -> None:
     """Make training data from clicks: a grade is clicks / propensity, a query's weight its impressions."""
-    from exactrank._support.pictures import picture_file
     from exactrank.data import files as formats
     from exactrank.data.formats.base import stream_of
 
-    picture = nullcontext() if plot is None else picture_file(plot, force=force)
-    with formats.stream_writer(out, force=force) as write_stream, picture as draw:
+    with formats.stream_writer(out, force=force) as write_stream, picture(plot, force) as draw:
         clicks = read_log(log, replace(columns, query=reading.columns.query, doc=reading.columns.doc), threads)
         curve = find_propensities(clicks, propensity, bootstrap, seed)
         table = read(features, replace(reading, columns=replace(reading.columns, graded=False)))

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +18,8 @@ from exactrank.cli.names import complete_measure
 from exactrank.errors import ExactRankError, IncompatibleError, SettingError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from exactrank.clicks.log import ClickColumns
     from exactrank.data.formats.base import ReadOptions
     from exactrank.data.ranking_data import RankingData
@@ -195,6 +197,13 @@ def optional_file(path: Path | None, force: bool) -> AbstractContextManager[Bina
     from exactrank._support.files import whole_file
 
     return nullcontext() if path is None else whole_file(path, force=force)
+
+
+def picture(plot: Path | None, force: bool) -> "AbstractContextManager[Callable[[Figure], None] | None]":
+    """Open the picture ``plot`` before the work, and yield the function that draws into it; None if no path is given."""
+    from exactrank._support.pictures import picture_file
+
+    return nullcontext() if plot is None else picture_file(plot, force=force)
 
 
 def report_file(path: Path, documents: int, as_json: bool) -> None:

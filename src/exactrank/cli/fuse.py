@@ -17,13 +17,13 @@ from exactrank.cli.common import (
     Threads,
     measure_option,
     optional_file,
+    picture,
     print_json,
     print_line,
     print_text,
     read,
     report_file,
 )
-from exactrank.cli.inspect import picture
 
 if TYPE_CHECKING:
     from exactrank.cli.terminal import PlainTable

@@ -1,7 +1,6 @@
 """The commands that examine a model or a lambda function."""
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from statistics import median
@@ -9,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from exactrank.cli.common import Force, Json, Reading, Seed, Source, Threads, load_model, measure_option, print_json, read
+from exactrank.cli.common import Force, Json, Reading, Seed, Source, Threads, load_model, measure_option, picture, print_json, read
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from exactrank.inspect.forces import Forces, Quantity
     from exactrank.inspect.importance import Importance
     from exactrank.inspect.optimality import Optimality
@@ -58,13 +55,6 @@ QUESTIONS: "Final[dict[Quantity, str]]" = {
     "concavity": "is the Hessian positive semidefinite?",
     "rise": "do forces never grow along a path?",
 }
-
-
-def picture(plot: Path | None, force: bool) -> "AbstractContextManager[Callable[[Figure], None] | None]":
-    """Open the picture ``plot`` before the work, and yield the function that draws into it; None without a picture."""
-    from exactrank._support.pictures import picture_file
-
-    return nullcontext() if plot is None else picture_file(plot, force=force)
 
 
 def optimality(

@@ -6,9 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.common import Force, Json, Reading, Seed, Systems, Threads, load_model, measure_option, optional_file, print_json, read
+from exactrank.cli.common import (
+    Force,
+    Json,
+    Reading,
+    Seed,
+    Systems,
+    Threads,
+    load_model,
+    measure_option,
+    optional_file,
+    picture,
+    print_json,
+    read,
+)
 from exactrank.cli.fuse import Runs, judged_runs
-from exactrank.cli.inspect import picture
 
 if TYPE_CHECKING:
     from exactrank.fusion.front import ParetoFront

@@ -229,13 +229,13 @@ class Context(Protocol):
     def save_for_backward(self, *tensors: Tensor) -> None: ...
 
 
-def _remember(ctx: "Context", inputs: tuple[object, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+def _remember(ctx: Context, inputs: tuple[object, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
     ctx.set_materialize_grads(False)
     ctx.per_query = inputs[-1] == "none"
     ctx.save_for_backward(output[1], output[2])
 
 
-def _backward(ctx: "Context", by_loss: Tensor | None, by_gradient: Tensor | None, by_query: None) -> tuple[Tensor | None, ...]:
+def _backward(ctx: Context, by_loss: Tensor | None, by_gradient: Tensor | None, by_query: None) -> tuple[Tensor | None, ...]:
     if by_gradient is not None:
         raise IncompatibleError("ranking losses have only first derivatives; do not differentiate their gradient")
     gradient, query = ctx.saved_tensors
@@ -247,19 +247,9 @@ class _Ranking(torch.autograd.Function):
     """The loss outside of ``torch.compile``: PyTorch calls a Function several times as fast as an operator."""
 
     @staticmethod
-    def forward(
-        ctx: Context,
-        scores: Tensor,
-        grades: Tensor,
-        groups: Tensor,
-        weight: Tensor | None,
-        step: Tensor,
-        kind: str,
-        objective: int,
-        reduction: str,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        output = _answer(scores, grades, groups, weight, step, kind, objective, reduction)
-        _remember(ctx, (reduction,), output)
+    def forward(ctx: Context, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+        output = _answer(*inputs)
+        _remember(ctx, inputs, output)
         return output
 
     backward = staticmethod(_backward)
