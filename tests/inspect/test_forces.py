@@ -91,6 +91,47 @@ def test_an_error_beside_nothing_tells_nothing():
     assert Jacobian(np.zeros((2, 2)), None, 0.0).asymmetry.nil is True
 
 
+@pytest.mark.parametrize("objective", [Lambdas(NDCG, near=0.5), Lambdas(NDCG, normalize=True)])
+def test_weights_that_change_with_the_scores_are_differentiated(objective):
+    """The closed form takes weights for constant while the order stays; near and normalize change them."""
+    y, s = np.array([2.0, 0.0, 1.0, 0.0]), np.array([0.1, 1.3, -0.4, 0.7])
+    field = ForceField(objective, y)
+    found, step = jacobian(field, s), 1e-5 * np.eye(4)
+    theirs = ((field(s + step) - field(s - step)) / 2e-5).T
+    assert found.error is not None
+    assert found.matrix == pytest.approx(theirs, abs=1e-6)
+    assert not forces(judged(), objective, queries=1).exact
+
+
+# ---- the diagonal term of section 4
+
+
+@given(places(), st.one_of(st.none(), MEASURES), LINKS, st.sampled_from([0.1, 2.0]))
+@settings(max_examples=40)
+def test_the_diagonal_term_adds_to_the_diagonal_alone(place, measure, link, strength):
+    (y, s), plain = place, Lambdas(measure, link)
+    drawn = replace(plain, score_l2=strength)
+    forces_of = [ForceField(objective, y)(s[None, :])[0] for objective in (plain, drawn)]
+    assert forces_of[1] == pytest.approx(forces_of[0] - strength * s, rel=1e-12, abs=1e-12)
+    added = pair_jacobian(drawn, y, s) - pair_jacobian(plain, y, s)
+    assert added == pytest.approx(-strength * np.eye(len(y)), abs=1e-12)
+
+
+@pytest.mark.parametrize("force", [lambda pairs: 10 + np.tanh(pairs.lead), lambda pairs: 1 / (1 + pairs.lead**2)])
+def test_the_diagonal_term_makes_a_cost_convex(force):
+    """By Gershgorin a strength of 2 (n - 1) max |force'| is enough."""
+    found = {strength: forces(judged(), PairForces(force, NDCG, score_l2=strength), queries=2) for strength in (0.0, 0.01, 10.0)}
+    assert [found[strength].convex for strength in found] == [False, False, True]
+    assert [each.potential for each in found.values()] == [True] * 3
+    assert [each.sums_to_zero for each in found.values()] == [True, False, False]
+
+
+def test_the_diagonal_term_gives_no_potential_to_forces_without_one():
+    """It is the slope of a cost itself, so what work it leaves over is nothing."""
+    found = forces(judged(documents=8), Lambdas(NDCG, score_l2=100.0))
+    assert (found.symmetric, found.nil("concavity"), found.conservative, found.convex) == (True, True, False, False)
+
+
 # ---- work around closed paths
 
 

@@ -303,6 +303,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "lambdas": lambda: {"rule": rule()},
     "sampled_lambdas": lambda: {"rule": rule(), "samples": 2, "noise": 1.0, "seed": 1, "draw": 1, "first": 1},
     "finite_difference": lambda: {"kernel": ndcg(), "grades": Y, "tie_key": Y, "step": 0.5},
+    "diagonal": lambda: {"objective": _core.finite_difference(ndcg(), Y, Y, 0.5), "strength": 0.5},
     "pair_hinge": lambda: {
         "grades": Y, "indptr": INDPTR, "squared": True, "pairs": 2.0, "preferences": preferences(),
     },

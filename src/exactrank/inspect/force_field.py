@@ -5,7 +5,7 @@
 Forces between pairs, |w| link(d) with d the lead of the better document, have a Jacobian in closed form, since their weights w depend on
 the scores only through the order of the documents, and are constant while it does not change:
 
-    J_jk = J_kj = -|w_jk| link'(d),    J_jj = -sum over k of J_jk                                               (2)
+    J_jk = J_kj = -|w_jk| link'(d),    J_jj = -sum over k of J_jk - score_l2                                    (2)
     link' = -link (1 - link) for the logistic link, 0 for the step, -1 for a spring that pulls                  (3)
 
 All other forces are differentiated numerically,
@@ -18,6 +18,7 @@ may be an unknown jump. A force is -dC/ds of a cost C, so the Hessian of C is -J
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -125,10 +126,15 @@ class Jacobian:
 
 
 def jacobian(field: ForceField, s: PerDocument) -> Jacobian:
-    """Return (1) at the scores ``s``: by (2) for forces between pairs, otherwise by (4)."""
-    if isinstance(field.objective, Lambdas):
+    """Return (1) at the scores ``s``: by (2) where the forces have a closed form, otherwise by (4)."""
+    if has_closed_form(field.objective):
         return Jacobian(pair_jacobian(field.objective, field.y, s), None, 0.0)
     return numerical_jacobian(field, s)
+
+
+def has_closed_form(objective: Objective) -> TypeGuard[Lambdas]:
+    """Return whether (2) holds: for forces between pairs whose weights change with the order of the documents alone."""
+    return isinstance(objective, Lambdas) and objective.near is None and not objective.normalize
 
 
 def pair_jacobian(objective: Lambdas, y: PerDocument, s: PerDocument) -> Square:
@@ -152,7 +158,7 @@ def pair_jacobian(objective: Lambdas, y: PerDocument, s: PerDocument) -> Square:
     in_order[upper, lower] = np.where(within_window & within_truncation, np.abs(delta) * fall, 0.0)
     in_order = mirror(in_order)
     matrix = np.empty((n, n))
-    matrix[np.ix_(order, order)] = in_order - np.diag(in_order.sum(axis=1))
+    matrix[np.ix_(order, order)] = in_order - np.diag(in_order.sum(axis=1) + objective.score_l2)
     return matrix
 
 

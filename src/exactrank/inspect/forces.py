@@ -37,7 +37,7 @@ from exactrank._support.threads import Pool, thread_count
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.inspect.circulation import circulation
-from exactrank.inspect.force_field import NIL, Estimate, ForceField, jacobian
+from exactrank.inspect.force_field import NIL, Estimate, ForceField, has_closed_form, jacobian
 from exactrank.learning.objectives.lambdas import FiniteDifference, Lambdas
 from exactrank.learning.objectives.score_space import Objective
 from exactrank.measures.evaluate import checked_scores
@@ -228,7 +228,7 @@ def forces(
         raise DataError(
             f"no force acts on {where}, so there is nothing to test; give other scores, or another objective than {objective!r}"
         )
-    return Forces(objective, isinstance(objective, Lambdas), LOOPS * len(results), results, left_out)
+    return Forces(objective, has_closed_form(objective), LOOPS * len(results), results, left_out)
 
 
 def _draw_queries(

@@ -62,6 +62,12 @@ class LambdaFunction(Configured):
         help="Scale the forces of each query by log2(1 + S) / S, where S is the sum of their sizes, so that no query outweighs all others.",
         only={"lambdas": (*OF_PAIRS, "sampled")},
     )
+    score_l2: float = setting(
+        default=0.0,
+        help="Draw every score to 0 by this times the score: the diagonal term of Burges et al. (2006), which makes a cost convex.",
+        at_least=0,
+        only={"lambdas": (*OF_PAIRS, "sampled", "finite-difference", A_FUNCTION)},
+    )
     samples: int = setting(
         default=10, help="Number of random rankings drawn for each step.", at_least=1, at_most=NO_CUTOFF, only={"lambdas": ("sampled",)}
     )
@@ -87,14 +93,17 @@ class LambdaFunction(Configured):
         chosen, neighbors, truncation, seed = self.lambdas, self.neighbors, self.truncation, self.seed  # type: ignore[attr-defined]
         flat = isinstance(measure, Discounted) and len(set(measure.discounts(3).tolist())) == 1
         weighing = parse_measure(self.weighted_by) if self.weighted_by is not None else measure if flat else replace(measure, k=None)
+        forces: Lambdas | SampledLambdas | FiniteDifference | PairForces
         match chosen:
             case "logistic" | "step" | "spring":
-                return Lambdas(weighing, chosen, self.margin, neighbors, truncation, self.near or None, normalize=self.normalize)
+                forces = Lambdas(weighing, chosen, self.margin, neighbors, truncation, self.near or None, normalize=self.normalize)
             case "sampled":
                 drawn = SampledLambdas(weighing, samples=self.samples, noise=self.noise, seed=seed)
-                return replace(drawn, neighbors=neighbors, truncation=truncation, normalize=self.normalize)
+                forces = replace(drawn, neighbors=neighbors, truncation=truncation, normalize=self.normalize)
             case "finite-difference":
-                return FiniteDifference(weighing, self.margin)
+                forces = FiniteDifference(weighing, self.margin)
             case Objective():
                 return chosen
-        return PairForces(chosen, weighing)
+            case _:
+                forces = PairForces(chosen, weighing)
+        return replace(forces, score_l2=self.score_l2)

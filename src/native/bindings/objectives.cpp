@@ -1,6 +1,7 @@
 // Objectives in score space, and nets trained on them.
 #include "bindings/queries.hpp"
 #include "models/descent.hpp"
+#include "objectives/diagonal.hpp"
 #include "objectives/finite_difference.hpp"
 #include "objectives/lambdas.hpp"
 #include "objectives/pair_hinge.hpp"
@@ -75,6 +76,13 @@ void bind_kinds(nb::module_& m) {
             return made<PairHinge>(domain_of(queries), grades.data(), queries.data(), queries.queries(), squared, pairs, preferences);
         },
         "grades"_a, "indptr"_a, "squared"_a, "pairs"_a, "preferences"_a = nb::none());
+    m.def(
+        "diagonal",
+        [](const Objective& objective, double strength) {
+            require(strength >= 0 && std::isfinite(strength), "strength must be a number of at least 0");
+            return made<Diagonal>(objective.domain, objective, strength);
+        },
+        "objective"_a, "strength"_a, nb::keep_alive<0, 1>());
     m.def("called", [](nb::callable function) { return made<Called>({}, std::move(function)); }, "function"_a);
 }
 

@@ -2,13 +2,15 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 import exactrank as er
-from exactrank.learning.objectives.lambdas import FiniteDifference, Lambdas
+from exactrank.errors import SettingError
+from exactrank.learning.objectives.lambdas import FiniteDifference, Lambdas, SampledLambdas
 from exactrank.learning.objectives.own_lambdas import DocumentForces, PairForces
 from exactrank.learning.objectives.score_space import slopes
 from tests.reference import lambdas as reference
@@ -57,6 +59,35 @@ def test_normalized_forces_are_scaled_by_the_size_of_all(query, measure, link, m
     assert ours.curvature == pytest.approx(factor * plain.curvature, rel=1e-11, abs=1e-300)
     assert ours.values.tobytes() == plain.values.tobytes()
     assert not Lambdas(measure, normalize=True).conservative
+
+
+@given(scored_query(), st.one_of(st.none(), MEASURES), st.sampled_from([0.0, 0.5, 3.0]))
+def test_score_l2_is_the_slope_of_a_sum_of_squares(query, measure, strength):
+    """For every kind of lambda function: those of pairs, over random rankings, of finite differences, and of functions in Python."""
+    (y, s), any_measure = query, measure or er.measures.NDCG()
+    functions = [
+        Lambdas(measure),
+        SampledLambdas(measure),
+        FiniteDifference(any_measure),
+        PairForces(lambda pairs: pairs.delta, any_measure),
+        DocumentForces(lambda query: 0 * query.s, any_measure),
+    ]
+    for function in functions:
+        plain, drawn = (slopes(one_query(y), s, replace(function, score_l2=each)) for each in (0.0, strength))
+        size = max(1.0, np.abs(plain.slope).max(), strength * np.abs(s).max())
+        assert drawn.slope == pytest.approx(plain.slope - strength * s, abs=1e-12 * size)
+        assert drawn.curvature == pytest.approx(plain.curvature + strength, rel=1e-12)
+        assert drawn.values[0] == pytest.approx(plain.values[0] - strength / 2 * np.sum(s**2), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("ranker", [partial(er.LambdaRank, start="random"), partial(er.LambdaMART, bags=0)])
+def test_rankers_draw_scores_to_zero(ranker):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), rng.integers(0, 3, 200)
+    plain, drawn = (ranker("nDCG", score_l2=each, seed=1).fit(X, y, group=[10] * 20).predict(X) for each in (0.0, 50.0))
+    assert np.std(drawn) < 0.5 * np.std(plain)
+    with pytest.raises(SettingError, match="score_l2"):
+        ranker("nDCG", lambdas=Lambdas(), score_l2=1.0).fit(X, y, group=[10] * 20)
 
 
 EACH_FAMILY = [

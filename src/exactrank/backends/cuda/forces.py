@@ -32,7 +32,7 @@ def is_exact(objective: Objective, data: RankingData) -> bool:
     """Return whether the GPU computes the forces of ``objective`` to the last bit."""
     if type(objective) is SquaredError:
         return True
-    if type(objective) is not Lambdas or data.preferences is not None:
+    if type(objective) is not Lambdas or objective.score_l2 or data.preferences is not None:
         return False
     measure = objective.measure
     is_positional = isinstance(measure, Positional) and measure.normalizer != "mean_ideal"

@@ -29,7 +29,7 @@ LINKS = {"logistic": 0, "step": 1, "spring": 2}
 def is_supported(objective: Objective) -> bool:
     """Return whether ``objective`` can be computed on the GPU."""
     if type(objective) is Lambdas:
-        return objective.measure is None or has_exchanges(objective.measure)
+        return not objective.score_l2 and (objective.measure is None or has_exchanges(objective.measure))
     return type(objective) in (ListNetLoss, ListMLELoss) or (type(objective) is ApproxNDCGLoss and has_exchanges(objective.measure))
 
 

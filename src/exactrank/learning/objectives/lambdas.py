@@ -26,10 +26,17 @@ With ``normalize`` all forces and curvatures of a query are multiplied by
 
 so that a query with many or strong pairs counts for less: about the logarithm of its former weight. (LightGBM's ``lambdarank_norm``.)
 
+With ``score_l2`` each score is drawn to 0 as well, by the diagonal term of their section 4,
+
+    lambda_i <- lambda_i - score_l2 s_i,    curvature_i <- curvature_i + score_l2,    value <- value - score_l2 / 2 sum_i s_i^2    (7)
+
+so that forces which are the slope of a cost are that of a convex one if score_l2 is large enough (`exactrank.inspect.forces`). They
+then no longer sum to zero. All lambda functions have it.
+
 Pairs that the data has beside its grades (`exactrank.data.preferences`) push too, wherever they are ranked: ``neighbors`` and
 ``truncation`` do not limit them. Without a measure the weight of such a pair in (1) is the one given, w_ij. With a measure it is
 
-    weight_ij = w_ij / (sum of the query's w),                                                                  (7)
+    weight_ij = w_ij / (sum of the query's w),                                                                  (8)
 
 what the pair is worth to PairwiseCorrect on these pairs, since a measure of grades says nothing about them.
 """
@@ -44,7 +51,7 @@ from exactrank._support.arguments import check_number
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import SettingError
 from exactrank.learning.objectives.bounded_gain import training_kernel
-from exactrank.learning.objectives.score_space import read_measure
+from exactrank.learning.objectives.score_space import check_score_l2, read_measure, with_score_l2
 from exactrank.measures.base import NO_CUTOFF, Measure
 
 Link = Literal["logistic", "step", "spring"]
@@ -66,8 +73,10 @@ class LambdaRule:
     truncation: int | None = None
     near: float | None = None
     normalize: bool = field(default=False, kw_only=True)
+    score_l2: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
+        check_score_l2(self)
         if self.measure is not None:
             read_measure(self)
         if self.link not in ("logistic", "step", "spring"):
@@ -109,7 +118,7 @@ class Lambdas(LambdaRule):
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        return _core.lambdas(self.rule_on(data))
+        return with_score_l2(_core.lambdas(self.rule_on(data)), self.score_l2)
 
 
 @dataclass(frozen=True)
@@ -152,7 +161,8 @@ class SampledLambdas(LambdaRule):
 
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
-        return _core.sampled_lambdas(self.rule_on(data), self.samples, self.noise, self.seed, self.draw, self.first)
+        forces = _core.sampled_lambdas(self.rule_on(data), self.samples, self.noise, self.seed, self.draw, self.first)
+        return with_score_l2(forces, self.score_l2)
 
     def with_draws(self, number: int) -> "SampledLambdas":
         """The same with draws of their own, for the tree (or the step) of that number."""
@@ -177,8 +187,10 @@ class FiniteDifference:
 
     measure: Measure
     step: float = 1.0
+    score_l2: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
+        check_score_l2(self)
         read_measure(self)
         check_number("the step of a finite difference", self.step, above=True)
 
@@ -189,4 +201,4 @@ class FiniteDifference:
     def on(self, data: RankingData) -> _core.Objective:
         """Itself on ``data``."""
         kernel, grades = training_kernel(self.measure, data)
-        return _core.finite_difference(kernel, grades, data.y, self.step)
+        return with_score_l2(_core.finite_difference(kernel, grades, data.y, self.step), self.score_l2)

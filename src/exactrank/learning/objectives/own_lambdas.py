@@ -10,7 +10,7 @@ In a function of documents the forces of a query must sum to zero; otherwise its
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, TypeVar
 
@@ -22,7 +22,7 @@ from exactrank._support.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.learning.objectives.bounded_gain import bound_exponents, training_kernel
-from exactrank.learning.objectives.score_space import by_query, read_measure
+from exactrank.learning.objectives.score_space import by_query, check_score_l2, read_measure, with_score_l2
 from exactrank.measures.base import Measure
 
 Floats = npt.NDArray[np.float64]
@@ -87,8 +87,10 @@ class PairForces:
 
     force: PairForce
     measure: Measure
+    score_l2: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
+        check_score_l2(self)
         read_measure(self)
 
     def on(self, data: RankingData) -> _core.Objective:
@@ -102,7 +104,7 @@ class PairForces:
             np.subtract.at(total, worse, force)
             return total
 
-        return _called(self.measure, data, forces)
+        return with_score_l2(_called(self.measure, data, forces), self.score_l2)
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,10 @@ class DocumentForces:
 
     force: DocumentForce
     measure: Measure
+    score_l2: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
+        check_score_l2(self)
         read_measure(self)
 
     def on(self, data: RankingData) -> _core.Objective:
@@ -129,7 +133,7 @@ class DocumentForces:
                 )
             return force
 
-        return _called(self.measure, data, forces)
+        return with_score_l2(_called(self.measure, data, forces), self.score_l2)
 
 
 def _called(measure: Measure, data: RankingData, forces: Callable[[RankedQuery], Floats]) -> _core.Objective:

@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank._support.arguments import wrong_kind
+from exactrank._support.arguments import check_number, wrong_kind
 from exactrank._support.arrays import PerDocument, PerQuery
 from exactrank._support.tables import Tabular, Values
 from exactrank._support.threads import thread_count
@@ -40,6 +40,16 @@ class Objective(Protocol):
 def read_measure(objective: object) -> None:
     """Replace the measure of an objective that is being made, where it is given as text, by what that text names."""
     object.__setattr__(objective, "measure", parse_measure(vars(objective)["measure"]))
+
+
+def check_score_l2(objective: object) -> None:
+    """Raise unless the ``score_l2`` of an objective that is being made is a number of at least 0."""
+    check_number("score_l2", vars(objective)["score_l2"])
+
+
+def with_score_l2(objective: _core.Objective, strength: float) -> _core.Objective:
+    """Return ``objective`` with the diagonal term of Burges, Ragno & Le (2006, section 4): each force less ``strength`` times its score."""
+    return _core.diagonal(objective, strength) if strength else objective
 
 
 @runtime_checkable
