@@ -151,7 +151,7 @@ REMAINING: dict[str, int] = {
     "compare": 151,
     "data": 93,
     "fusion": 162,
-    "learning": 140,
+    "learning": 139,
     "measures": 48,
     "models": 141,
     "rankers": 179,

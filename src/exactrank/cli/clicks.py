@@ -1,9 +1,8 @@
 """``exactrank clicks``: data for training from a click log, with the propensities that its grades are computed from."""
 
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -30,18 +29,13 @@ if TYPE_CHECKING:
 SHOWN = 20  #: ranks in a table
 
 
-class Unknown(StrEnum):
-    """Treatment of documents of the log that have no features."""
-
-    ERROR = "error"
-    DROP = "drop"
-
-
 PropensityOption = Annotated[
     str, typer.Option(help="harvest, em, cascade, dbn, 1/k, 1/k^0.7, or a file: CSV with rank and propensity, or JSON of a command.")
 ]
 ClipOption = Annotated[float, typer.Option(help="Raise smaller propensities to this value.")]
-UnknownOption = Annotated[Unknown, typer.Option(help="Treat documents of the log that the data lacks as an error, or leave them out.")]
+UnknownOption = Annotated[
+    Literal["error", "drop"], typer.Option(help="Treat documents of the log that the data lacks as an error, or leave them out.")
+]
 
 
 def clicks(
@@ -52,7 +46,7 @@ def clicks(
     columns: LogReading,
     propensity: PropensityOption = "harvest",
     clip: ClipOption = 0.05,
-    unknown: UnknownOption = Unknown.ERROR,
+    unknown: UnknownOption = "error",
     bootstrap: Annotated[int, typer.Option(min=0, help="Bootstrap samples for the intervals; 0: none.")] = 200,
     plot: Annotated[Path | None, typer.Option(help="Picture of the propensities (.png, .svg, .pdf).")] = None,
     seed: Seed = 0,
@@ -68,7 +62,7 @@ def clicks(
         clicks = read_log(log, replace(columns, query=reading.columns.query, doc=reading.columns.doc), threads)
         curve = find_propensities(clicks, propensity, bootstrap, seed)
         table = read(features, replace(reading, columns=replace(reading.columns, graded=False)))
-        data = clicks.to_data(table, curve, clip=clip, unknown=unknown.value)
+        data = clicks.to_data(table, curve, clip=clip, unknown=unknown)
         write_stream(stream_of(data), lambda rows: None)
         if draw is not None:
             draw(curve.figure())

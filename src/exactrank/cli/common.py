@@ -5,10 +5,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from enum import StrEnum
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, TextIO
 
 import typer
 from typer.models import OptionInfo
@@ -47,13 +46,6 @@ Module = Annotated[
 Systems = Annotated[list[str] | None, typer.Option(help="Feature or column with a system's scores; repeatable.")]
 
 
-class Missing(StrEnum):
-    """Treatment of missing values by commands that show or convert data."""
-
-    ERROR = "error"
-    KEEP = "keep"
-
-
 @dataclass(frozen=True)
 class Options:
     """Options that are declared once, and that a command takes as one `ReadOptions`; its threads are those of the command."""
@@ -70,7 +62,7 @@ class Options:
         features = None if names is None else tuple(name.strip() for name in names.split(","))
         extra = tuple(name.strip() for name in (values["keep_columns"] or "").split(",") if name.strip())
         columns = Columns(values["query_column"], values["doc_column"], values["relevance_column"], features=features, keep=extra)
-        keep_missing = values["missing"] is Missing.KEEP if "missing" in values else self.keep_missing
+        keep_missing = values["missing"] == "keep" if "missing" in values else self.keep_missing
         threads: Any = arguments.get("threads")
         return ReadOptions(keep_missing, values.get("features"), columns=columns, threads=threads)
 
@@ -103,13 +95,15 @@ _COLUMNS = {
     ),
 }
 _FEATURES = Annotated[int | None, typer.Option(min=1, help="Text: the number of features, if the file may lack the last ones.")]
-_MISSING = Annotated[Missing, typer.Option(help="How to treat nan, inf and NULL in a text file: as an error, or as missing values.")]
+_MISSING = Annotated[
+    Literal["error", "keep"], typer.Option(help="How to treat nan, inf and NULL in a text file: as an error, or as missing values.")
+]
 #: How to read data for a model, which takes missing values and must have the features it was trained on.
 Reading = Annotated["ReadOptions", Options({"features": (_FEATURES, None)} | _COLUMNS)]
 #: How to read data to show or convert it: missing values are refused unless the user asks for them.
-StrictReading = Annotated["ReadOptions", Options({"missing": (_MISSING, Missing.ERROR)} | _COLUMNS)]
+StrictReading = Annotated["ReadOptions", Options({"missing": (_MISSING, "error")} | _COLUMNS)]
 #: How to read data either for a model or for scores.
-AnyReading = Annotated["ReadOptions", Options({"missing": (_MISSING, Missing.ERROR), "features": (_FEATURES, None)} | _COLUMNS)]
+AnyReading = Annotated["ReadOptions", Options({"missing": (_MISSING, "error"), "features": (_FEATURES, None)} | _COLUMNS)]
 #: How to read a click log.
 LogReading = Annotated[
     "ClickColumns",

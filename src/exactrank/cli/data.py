@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -37,13 +36,6 @@ Target = Annotated[
     Path,
     typer.Argument(help="Output; its suffix (.xr, .txt, .txt.gz, .parquet, .csv) names the format. - is standard output, as LETOR text."),
 ]
-
-
-class ClickModel(StrEnum):
-    """Models of artificial users' clicks."""
-
-    PBM = "pbm"
-    CASCADE = "cascade"
 
 
 def info(
@@ -175,7 +167,9 @@ def generate(
     features: Annotated[int, typer.Option(min=1, help="Dimension of the documents.")] = 50,
     grades: Annotated[int, typer.Option(min=2, help="Number of grades.")] = 5,
     noise: Annotated[float, typer.Option(help="Noise, in standard deviations of the target.")] = 0.0,
-    clicks: Annotated[ClickModel | None, typer.Option(help="Also simulate clicks by this model, and write them to --log.")] = None,
+    clicks: Annotated[
+        Literal["pbm", "cascade"] | None, typer.Option(help="Also simulate clicks by this model, and write them to --log.")
+    ] = None,
     log: Annotated[Path | None, typer.Option(help="Output for the click log (.parquet or .csv).")] = None,
     sessions: Annotated[int, typer.Option(min=1, help="Clicks: sessions per query.")] = 100,
     page_size: Annotated[int, typer.Option(min=1, help="Clicks: documents on a page.")] = 10,
@@ -195,7 +189,7 @@ def generate(
 
     source = CubicPolynomial(features, documents, grades, noise, seed, threads, document_ids=clicks is not None)
     if clicks is not None:
-        simulated = partial(simulate_clicks, model=clicks.value, sessions=sessions, page_size=page_size, propensity=propensity, seed=seed)
+        simulated = partial(simulate_clicks, model=clicks, sessions=sessions, page_size=page_size, propensity=propensity, seed=seed)
         _generate_clicks(target, log, source.data(queries, first), simulated, force, as_json)
         return
     if log is not None:

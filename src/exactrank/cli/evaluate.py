@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exactrank.cli.clicks import ClipOption, PropensityOption, Unknown, UnknownOption
+from exactrank.cli.clicks import ClipOption, PropensityOption, UnknownOption
 from exactrank.cli.cluster import Dask, Workers, backend_at, shards_at
 from exactrank.cli.common import (
     AnyReading,
@@ -30,7 +30,7 @@ from exactrank.cli.common import (
     regular_file,
     report_file,
 )
-from exactrank.cli.off_policy import DEFAULT, ClickOptions, EvaluationSettings, ValueEstimator, show_estimates
+from exactrank.cli.off_policy import DEFAULT, ClickOptions, Estimator, EvaluationSettings, show_estimates
 
 if TYPE_CHECKING:
     from exactrank._support.arrays import PerDocument
@@ -99,10 +99,10 @@ def evaluate(
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Also show each query.")] = False,
     clicks: Annotated[Path | None, typer.Option(help="Estimate from this click log instead of the grades.")] = None,
-    estimator: Annotated[ValueEstimator | None, typer.Option(help="With --clicks: the estimator, by default ips.")] = None,
+    estimator: Annotated[Estimator | None, typer.Option(help="With --clicks: the estimator, by default ips.")] = None,
     propensity: PropensityOption = "harvest",
     clip: ClipOption = 0.05,
-    unknown: UnknownOption = Unknown.ERROR,
+    unknown: UnknownOption = "error",
     seed: Seed = 0,
     threads: Threads = None,
     dask: Dask = None,
@@ -141,7 +141,7 @@ def evaluate(
             rankings[name] = _predict(path, file, judged, threads) if is_model else file
         if clicks is not None:
             log_columns = replace(columns, query=reading.columns.query, doc=reading.columns.doc)
-            options = ClickOptions(clicks, log_columns, propensity, estimator or ValueEstimator.IPS, clip, unknown.value)
+            options = ClickOptions(clicks, log_columns, propensity, estimator or "ips", clip, unknown)
             show_estimates(names, judged, rankings, options, settings, per_query, as_json)
         elif len(paths) > 1:
             from exactrank.compare.runs import compare_runs

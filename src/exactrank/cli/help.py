@@ -9,10 +9,9 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from enum import Enum
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args, get_origin
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
@@ -47,15 +46,14 @@ def describe_parameter(parameter: inspect.Parameter) -> inspect.Parameter:
     """Return ``parameter`` of a command with what its help shows: a word for its value, the choices and the default."""
     kind, *metadata = get_args(parameter.annotation)
     info = copy(next(item for item in metadata if hasattr(item, "rich_help_panel")))
+    choices = next((get_args(item) for item in (kind, *get_args(kind)) if get_origin(item) is Literal), ())
     inner = next((item for item in get_args(kind) if item is not NoneType), kind)  # of list[str] and str | None
     inner = next(iter(get_args(inner)), inner)  # of list[str] | None
-    choices = [str(item.value) for item in inner] if isinstance(inner, type) and issubclass(inner, Enum) else []
     is_argument = isinstance(info, typer.models.ArgumentInfo)
     if inner is not bool:
         info.metavar = info.metavar or (parameter.name.upper() if is_argument else "WORD" if choices else WORDS[inner])
     info.rich_help_panel = info.rich_help_panel or (None if is_argument else PANELS.get(parameter.name))
-    default = parameter.default.value if isinstance(parameter.default, Enum) else parameter.default
-    facts = ([f"one of {', '.join(choices)}"] if choices else []) + _default(default)
+    facts = ([f"one of {', '.join(choices)}"] if choices else []) + _default(parameter.default)
     info.help, info.show_default = (info.help or "") + (f" [{'; '.join(facts)}]" if facts else ""), False
     return parameter.replace(annotation=Annotated[kind, info])
 

@@ -1,10 +1,8 @@
 """The commands that examine a model or a lambda function."""
 
-from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -15,7 +13,6 @@ if TYPE_CHECKING:
     from exactrank.inspect.importance import Importance
     from exactrank.inspect.optimality import Optimality
     from exactrank.inspect.smoothness import Smoothness
-    from exactrank.learning.objectives.lambdas import Link
     from exactrank.learning.objectives.score_space import Objective
 
 Measured = Annotated[str | None, measure_option("The measure to examine, e.g. nDCG@10. [default: the measure the model was trained on]")]
@@ -28,19 +25,10 @@ Samples = Annotated[
 ]
 
 
-class LambdaName(StrEnum):
-    """Lambda functions."""
-
-    LOGISTIC = "logistic"
-    STEP = "step"
-    SPRING = "spring"
-    FINITE_DIFFERENCE = "finite-difference"
-
-
-#: The lambda functions of pairs.
-LINKS: "Mapping[LambdaName, Link]" = {LambdaName.LOGISTIC: "logistic", LambdaName.STEP: "step", LambdaName.SPRING: "spring"}
-
-Lambdas = Annotated[LambdaName, typer.Option(help="How a pair's force depends on its scores, or the measure's finite differences.")]
+Lambdas = Annotated[
+    Literal["logistic", "step", "spring", "finite-difference"],
+    typer.Option(help="How a pair's force depends on its scores, or the measure's finite differences."),
+]
 Weighing = Annotated[str, measure_option("Measure whose changes weigh the pairs, e.g. nDCG@10; none: equal weights.")]
 Margin = Annotated[
     float, typer.Option(help="Difference of scores up to which step and spring forces act; for finite differences, their step.")
@@ -101,7 +89,7 @@ def _print_optimality(result: "Optimality", top: int) -> None:
 def forces(
     data: Source,
     reading: Reading,
-    lambdas: Lambdas = LambdaName.LOGISTIC,
+    lambdas: Lambdas = "logistic",
     measure: Weighing = "nDCG",
     margin: Margin = 1.0,
     neighbors: Neighbors = None,
@@ -120,8 +108,8 @@ def forces(
 
     weighing = None if measure == "none" else parse_measure(measure)
     objective: Objective
-    if lambdas in LINKS:
-        objective = PairLambdas(weighing, LINKS[lambdas], margin, neighbors, truncation)
+    if lambdas != "finite-difference":
+        objective = PairLambdas(weighing, lambdas, margin, neighbors, truncation)
     elif weighing is None or neighbors is not None or truncation is not None:
         raise DataError("--lambdas finite-difference has no pairs: it needs a --measure, and neither --neighbors nor --truncation")
     else:

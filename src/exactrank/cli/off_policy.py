@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from exactrank.cli.clicks import find_propensities, read_log
 from exactrank.cli.common import json_mean, json_number, print_json
@@ -28,12 +27,7 @@ class EvaluationSettings(TypedDict):
     threads: int | None
 
 
-class ValueEstimator(StrEnum):
-    """Estimators of the value of a ranking from clicks."""
-
-    IPS = "ips"
-    SNIPS = "snips"
-    DOUBLY_ROBUST = "doubly-robust"
+Estimator = Literal["ips", "snips", "doubly-robust"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +37,7 @@ class ClickOptions:
     log: Path
     columns: "ClickColumns"
     propensity: str
-    estimator: ValueEstimator
+    estimator: Estimator
     clip: float
     unknown: str
 
@@ -66,7 +60,7 @@ def show_estimates(
     for name, ranking in rankings.items():
         rows, scores = read_scores(ranking, data) if isinstance(ranking, Path) else (data, ranking)
         evaluations[name] = log.evaluate(
-            measures, rows, scores, curve, estimator=options.estimator.value, clip=options.clip, unknown=options.unknown, **settings
+            measures, rows, scores, curve, estimator=options.estimator, clip=options.clip, unknown=options.unknown, **settings
         )
     baseline, *candidates = evaluations
     gains = {name: evaluations[name].gain_over(evaluations[baseline]) for name in candidates}

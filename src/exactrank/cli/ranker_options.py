@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum, StrEnum
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
@@ -20,7 +19,6 @@ TREES, LAMBDA = "Trees", "Lambda function"
 #: Panels, by the class that declares a setting or by its name; all others are in the panel of training.
 _PANEL_OF_CLASS = {"BoostedRanker": TREES, "LambdaFunction": LAMBDA}
 _PANEL_OF_NAME = {"missing": DATA} | dict.fromkeys(("trees", "learning_rate", "patience"), TRAINING)
-_ENUM: Callable[..., Any] = StrEnum
 _MEASURES = ("measure", "weighted_by")
 #: The type of an option, by the form of its values. Of a "word", an "int or word" and a "float or word" the setting names the words.
 _TYPES: Mapping[str, Any] = {
@@ -56,8 +54,7 @@ def _parameter(ranker: "type[Ranker]", name: str, form: str) -> inspect.Paramete
     default = setting.default
     kind: Any = _TYPES.get(form)
     if form == "word":
-        kind = _ENUM(name, {word: word for word in setting.choices})
-        default = None if default is None else kind(default)
+        kind = Literal[setting.choices]
     elif form.endswith(" or word"):
         details |= {"parser": _number_or_word(setting, form), "metavar": "|".join(["NUMBER", *setting.choices])}
     elif get_origin(kind) is list:
@@ -96,7 +93,7 @@ def make_ranker(kind: "type[Ranker]", options: Mapping[str, object]) -> "Ranker"
         elif isinstance(value, list) and form == "groups":
             settings[name] = tuple(tuple(group.split(",")) for group in value)
         else:
-            settings[name] = value.value if isinstance(value, Enum) else tuple(value) if isinstance(value, list) else value
+            settings[name] = tuple(value) if isinstance(value, list) else value
     return kind(**settings)
 
 

@@ -1,21 +1,13 @@
 """The command that serves models over HTTP."""
 
 import re
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  #: of a model
 HOST = re.compile(r"[A-Za-z0-9_.:%-]+")
-
-
-class UnknownFeatures(StrEnum):
-    """Treatment of features that a model does not have."""
-
-    REFUSE = "refuse"
-    IGNORE = "ignore"
 
 
 def serve(
@@ -28,7 +20,7 @@ def serve(
     max_documents: Annotated[int, typer.Option(min=1, help="Maximum number of documents in a request.")] = 10_000,
     max_bytes: Annotated[int, typer.Option(min=1, help="Maximum size of a request's body.")] = 32 << 20,
     timeout: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds that a request may take.")] = 10.0,
-    unknown: Annotated[UnknownFeatures, typer.Option(help="Treatment of features that a model does not have.")] = UnknownFeatures.REFUSE,
+    unknown: Annotated[Literal["refuse", "ignore"], typer.Option(help="Treatment of features that a model does not have.")] = "refuse",
     watch: Annotated[
         float, typer.Option(min=0, max=86400, help="Seconds between two checks whether model files have changed; 0: never.")
     ] = 1.0,
@@ -54,4 +46,4 @@ def serve(
         paths[name] = Path(path)
     if not HOST.fullmatch(host):
         raise SettingError(f"--host is {host!r}; give an address of this machine, such as 127.0.0.1 or ::1, or its name")
-    serve_models(paths, host, port, workers, Rules(max_documents, max_bytes, timeout, unknown.value, watch, access_log))
+    serve_models(paths, host, port, workers, Rules(max_documents, max_bytes, timeout, unknown, watch, access_log))

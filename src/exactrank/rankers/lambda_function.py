@@ -93,17 +93,15 @@ class LambdaFunction(Configured):
         chosen, neighbors, truncation, seed = self.lambdas, self.neighbors, self.truncation, self.seed  # type: ignore[attr-defined]
         flat = isinstance(measure, Discounted) and len(set(measure.discounts(3).tolist())) == 1
         weighing = parse_measure(self.weighted_by) if self.weighted_by is not None else measure if flat else replace(measure, k=None)
-        forces: Lambdas | SampledLambdas | FiniteDifference | PairForces
         match chosen:
             case "logistic" | "step" | "spring":
-                forces = Lambdas(weighing, chosen, self.margin, neighbors, truncation, self.near or None, normalize=self.normalize)
+                near, limits = self.near or None, (neighbors, truncation)
+                return Lambdas(weighing, chosen, self.margin, *limits, near, normalize=self.normalize, score_l2=self.score_l2)
             case "sampled":
-                drawn = SampledLambdas(weighing, samples=self.samples, noise=self.noise, seed=seed)
-                forces = replace(drawn, neighbors=neighbors, truncation=truncation, normalize=self.normalize)
+                drawn = SampledLambdas(weighing, samples=self.samples, noise=self.noise, seed=seed, score_l2=self.score_l2)
+                return replace(drawn, neighbors=neighbors, truncation=truncation, normalize=self.normalize)
             case "finite-difference":
-                forces = FiniteDifference(weighing, self.margin)
+                return FiniteDifference(weighing, self.margin, score_l2=self.score_l2)
             case Objective():
                 return chosen
-            case _:
-                forces = PairForces(chosen, weighing)
-        return replace(forces, score_l2=self.score_l2)
+        return PairForces(chosen, weighing, score_l2=self.score_l2)

@@ -26,17 +26,10 @@ With ``normalize`` all forces and curvatures of a query are multiplied by
 
 so that a query with many or strong pairs counts for less: about the logarithm of its former weight. (LightGBM's ``lambdarank_norm``.)
 
-With ``score_l2`` each score is drawn to 0 as well, by the diagonal term of their section 4,
-
-    lambda_i <- lambda_i - score_l2 s_i,    curvature_i <- curvature_i + score_l2,    value <- value - score_l2 / 2 sum_i s_i^2    (7)
-
-so that forces which are the slope of a cost are that of a convex one if score_l2 is large enough (`exactrank.inspect.forces`). They
-then no longer sum to zero. All lambda functions have it.
-
 Pairs that the data has beside its grades (`exactrank.data.preferences`) push too, wherever they are ranked: ``neighbors`` and
 ``truncation`` do not limit them. Without a measure the weight of such a pair in (1) is the one given, w_ij. With a measure it is
 
-    weight_ij = w_ij / (sum of the query's w),                                                                  (8)
+    weight_ij = w_ij / (sum of the query's w),                                                                  (7)
 
 what the pair is worth to PairwiseCorrect on these pairs, since a measure of grades says nothing about them.
 """
@@ -51,14 +44,14 @@ from exactrank._support.arguments import check_number
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import SettingError
 from exactrank.learning.objectives.bounded_gain import training_kernel
-from exactrank.learning.objectives.score_space import check_score_l2, read_measure, with_score_l2
+from exactrank.learning.objectives.score_space import LambdaForces, read_measure
 from exactrank.measures.base import NO_CUTOFF, Measure
 
 Link = Literal["logistic", "step", "spring"]
 
 
 @dataclass(frozen=True)
-class LambdaRule:
+class LambdaRule(LambdaForces):
     """What lambda functions of pairs share: weights by a measure's changes, without one 1, a link, and which pairs meet."""
 
     remedy: ClassVar[str] = (
@@ -73,10 +66,8 @@ class LambdaRule:
     truncation: int | None = None
     near: float | None = None
     normalize: bool = field(default=False, kw_only=True)
-    score_l2: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_score_l2(self)
         if self.measure is not None:
             read_measure(self)
         if self.link not in ("logistic", "step", "spring"):
@@ -116,9 +107,8 @@ class Lambdas(LambdaRule):
     Among equal scores the better documents count as ranked below: a model gains nothing from ties.
     """
 
-    def on(self, data: RankingData) -> _core.Objective:
-        """Itself on ``data``."""
-        return with_score_l2(_core.lambdas(self.rule_on(data)), self.score_l2)
+    def forces_on(self, data: RankingData) -> _core.Objective:
+        return _core.lambdas(self.rule_on(data))
 
 
 @dataclass(frozen=True)
@@ -159,10 +149,8 @@ class SampledLambdas(LambdaRule):
         """How many pairs of documents meet in one pass."""
         return self.samples * super().pairs(data)
 
-    def on(self, data: RankingData) -> _core.Objective:
-        """Itself on ``data``."""
-        forces = _core.sampled_lambdas(self.rule_on(data), self.samples, self.noise, self.seed, self.draw, self.first)
-        return with_score_l2(forces, self.score_l2)
+    def forces_on(self, data: RankingData) -> _core.Objective:
+        return _core.sampled_lambdas(self.rule_on(data), self.samples, self.noise, self.seed, self.draw, self.first)
 
     def with_draws(self, number: int) -> "SampledLambdas":
         """The same with draws of their own, for the tree (or the step) of that number."""
@@ -174,7 +162,7 @@ class SampledLambdas(LambdaRule):
 
 
 @dataclass(frozen=True)
-class FiniteDifference:
+class FiniteDifference(LambdaForces):
     """The slope of a measure by finite differences of single scores (Burges, Ragno & Le 2006, section 6.2), in steps c of ``step``.
 
         lambda_i = (M(s + c e_i) - M(s - c e_i)) / (2 c),    less the mean over the query's documents
@@ -187,10 +175,8 @@ class FiniteDifference:
 
     measure: Measure
     step: float = 1.0
-    score_l2: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_score_l2(self)
         read_measure(self)
         check_number("the step of a finite difference", self.step, above=True)
 
@@ -198,7 +184,6 @@ class FiniteDifference:
         """How many documents are ranked anew in one pass: all of a query, twice for each of them."""
         return float(2 * (data.sizes**2).sum())
 
-    def on(self, data: RankingData) -> _core.Objective:
-        """Itself on ``data``."""
+    def forces_on(self, data: RankingData) -> _core.Objective:
         kernel, grades = training_kernel(self.measure, data)
-        return with_score_l2(_core.finite_difference(kernel, grades, data.y, self.step), self.score_l2)
+        return _core.finite_difference(kernel, grades, data.y, self.step)

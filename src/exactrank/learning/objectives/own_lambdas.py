@@ -9,10 +9,11 @@ In a function of documents the forces of a query must sum to zero; otherwise its
 (Burges, Ragno & Le 2006, section 4), so a sum that is not zero is an error.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from exactrank._support.arrays import PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.learning.objectives.bounded_gain import bound_exponents, training_kernel
-from exactrank.learning.objectives.score_space import by_query, check_score_l2, read_measure, with_score_l2
+from exactrank.learning.objectives.score_space import LambdaForces, by_query, read_measure
 from exactrank.measures.base import Measure
 
 Floats = npt.NDArray[np.float64]
@@ -75,84 +76,68 @@ class Pairs:
 
 
 PairForce = Callable[[Pairs], npt.ArrayLike]
-DocumentForce = Callable[[RankedQuery], npt.ArrayLike]
 Asked = TypeVar("Asked", Pairs, RankedQuery)
 
 
 @dataclass(frozen=True)
-class PairForces:
-    """A force for each pair: up for its better document, down for the other."""
+class OwnForces(LambdaForces, Generic[Asked]):
+    """The base of both kinds: ``force`` gives the slope, without a known curvature, and the value is the measure's."""
 
     conservative: ClassVar[bool] = False
 
-    force: PairForce
+    force: Callable[[Asked], npt.ArrayLike]
     measure: Measure
-    score_l2: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_score_l2(self)
         read_measure(self)
 
-    def on(self, data: RankingData) -> _core.Objective:
-        """Itself on ``data``."""
+    @abstractmethod
+    def forces(self, query: RankedQuery) -> Floats:
+        """Return the force on each document of ``query``."""
 
-        def forces(query: RankedQuery) -> Floats:
-            better, worse = np.nonzero(query.y[:, None] > query.y[None, :])
-            force = _numbers(self.force, Pairs(better, worse, query), len(better), "pair")
-            total = np.zeros(len(query.s))
-            np.add.at(total, better, force)
-            np.subtract.at(total, worse, force)
-            return total
+    def forces_on(self, data: RankingData) -> _core.Objective:
+        kernel, grades = training_kernel(self.measure, data)
+        asked, exponents = bound_exponents(self.measure, data.y, data.grade_range[1])
 
-        return with_score_l2(_called(self.measure, data, forces), self.score_l2)
+        def answer(number: int, scores: PerDocument) -> tuple[float, Floats, Floats]:
+            rows = slice(data.indptr[number], data.indptr[number + 1])
+            y = data.y[rows]
+            if not np.all(np.isfinite(scores)):
+                return float("nan"), np.full(len(y), np.nan), np.zeros(len(y))
+            values, _, _ = _core.evaluate(scores, np.array([0, len(y)]), [(kernel, grades[rows], y, False)], 1)
+            order = np.lexsort((np.arange(len(y)), y, -scores))
+            slope = np.empty(len(y))
+            slope[order] = self.forces(RankedQuery(scores[order], y[order], asked, exponents[rows][order]))
+            return float(np.nan_to_num(values[0])), slope, np.zeros(len(y))
+
+        return by_query(answer)
 
 
 @dataclass(frozen=True)
-class DocumentForces:
+class PairForces(OwnForces[Pairs]):
+    """A force for each pair: up for its better document, down for the other."""
+
+    def forces(self, query: RankedQuery) -> Floats:
+        better, worse = np.nonzero(query.y[:, None] > query.y[None, :])
+        force = _numbers(self.force, Pairs(better, worse, query), len(better), "pair")
+        total = np.zeros(len(query.s))
+        np.add.at(total, better, force)
+        np.subtract.at(total, worse, force)
+        return total
+
+
+@dataclass(frozen=True)
+class DocumentForces(OwnForces[RankedQuery]):
     """A force for each document, in ranked order; those of a query sum to zero."""
 
-    conservative: ClassVar[bool] = False
-
-    force: DocumentForce
-    measure: Measure
-    score_l2: float = field(default=0.0, kw_only=True)
-
-    def __post_init__(self) -> None:
-        check_score_l2(self)
-        read_measure(self)
-
-    def on(self, data: RankingData) -> _core.Objective:
-        """Itself on ``data``."""
-
-        def forces(query: RankedQuery) -> Floats:
-            force = _numbers(self.force, query, len(query.s), "document")
-            if abs(force.sum()) > ROUNDING * max(np.abs(force).sum(), 1e-300):
-                raise DataError(
-                    f"the forces of {_name(self.force)} sum to {force.sum():g} over a query of {len(force)} documents, not to 0;"
-                    " subtract their mean, or give each pair equal and opposite forces"
-                )
-            return force
-
-        return with_score_l2(_called(self.measure, data, forces), self.score_l2)
-
-
-def _called(measure: Measure, data: RankingData, forces: Callable[[RankedQuery], Floats]) -> _core.Objective:
-    """An objective whose slope is ``forces``, with no known curvature, and whose value is the measure's."""
-    kernel, grades = training_kernel(measure, data)
-    asked, exponents = bound_exponents(measure, data.y, data.grade_range[1])
-
-    def answer(number: int, scores: PerDocument) -> tuple[float, Floats, Floats]:
-        rows = slice(data.indptr[number], data.indptr[number + 1])
-        y = data.y[rows]
-        if not np.all(np.isfinite(scores)):
-            return float("nan"), np.full(len(y), np.nan), np.zeros(len(y))
-        values, _, _ = _core.evaluate(scores, np.array([0, len(y)]), [(kernel, grades[rows], y, False)], 1)
-        order = np.lexsort((np.arange(len(y)), y, -scores))
-        slope = np.empty(len(y))
-        slope[order] = forces(RankedQuery(scores[order], y[order], asked, exponents[rows][order]))
-        return float(np.nan_to_num(values[0])), slope, np.zeros(len(y))
-
-    return by_query(answer)
+    def forces(self, query: RankedQuery) -> Floats:
+        force = _numbers(self.force, query, len(query.s), "document")
+        if abs(force.sum()) > ROUNDING * max(np.abs(force).sum(), 1e-300):
+            raise DataError(
+                f"the forces of {_name(self.force)} sum to {force.sum():g} over a query of {len(force)} documents, not to 0;"
+                " subtract their mean, or give each pair equal and opposite forces"
+            )
+        return force
 
 
 def _numbers(function: Callable[[Asked], npt.ArrayLike], asked: Asked, count: int, each: str) -> Floats:

@@ -7,6 +7,7 @@ work begins.
 """
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -42,14 +43,25 @@ def read_measure(objective: object) -> None:
     object.__setattr__(objective, "measure", parse_measure(vars(objective)["measure"]))
 
 
-def check_score_l2(objective: object) -> None:
-    """Raise unless the ``score_l2`` of an objective that is being made is a number of at least 0."""
-    check_number("score_l2", vars(objective)["score_l2"])
+@dataclass(frozen=True, kw_only=True)
+class LambdaForces:
+    """The base of lambda functions: forces between documents, each less ``score_l2`` times the document's score.
 
+    That is the diagonal term of Burges, Ragno & Le (2006, section 4): if it is large enough, forces that are the slope of a cost are then
+    that of a convex one (`exactrank.inspect.forces`). They no longer sum to zero.
+    """
 
-def with_score_l2(objective: _core.Objective, strength: float) -> _core.Objective:
-    """Return ``objective`` with the diagonal term of Burges, Ragno & Le (2006, section 4): each force less ``strength`` times its score."""
-    return _core.diagonal(objective, strength) if strength else objective
+    score_l2: float = 0.0
+
+    def on(self, data: RankingData) -> _core.Objective:
+        """Itself on ``data``; half of ``score_l2`` times the sum of squared scores is subtracted from the value."""
+        check_number("score_l2", self.score_l2)
+        forces = self.forces_on(data)
+        return _core.diagonal(forces, self.score_l2) if self.score_l2 else forces
+
+    @abstractmethod
+    def forces_on(self, data: RankingData) -> _core.Objective:
+        """The forces between the documents of ``data`` alone."""
 
 
 @runtime_checkable
