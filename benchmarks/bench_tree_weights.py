@@ -19,7 +19,7 @@ import exactrank as er
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.learning.training.judge import Task
 from exactrank.learning.training.run import Recorder
-from exactrank.rankers.directrank_trees import leveraged
+from exactrank.rankers.directrank_trees import refit_weights
 from exactrank.reproduce.artificial import three_parts
 
 MEASURE = "nDCG@10"
@@ -83,7 +83,7 @@ def study(title: str, size: str, folds: list[Sets], follow: str, trees: int, thr
         rows.append(row(name, [fit.model_.scorer for fit in fits], folds, seconds))
     start = time.perf_counter()
     anew = [
-        leveraged(fit.model_.scorer, Task(er.parse_measure(MEASURE), train, threads=threads), bags=10, seed=0, recorder=Recorder())
+        refit_weights(fit.model_.scorer, Task(er.parse_measure(MEASURE), train, threads=threads), bags=10, seed=0, recorder=Recorder())
         for fit, (train, _, _) in zip(fits, folds, strict=True)
     ]
     rows.append(row("the default, then leveraged", anew, folds, seconds + (time.perf_counter() - start) / len(folds)))

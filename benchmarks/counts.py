@@ -16,13 +16,13 @@ PACKAGE = Path(__file__).parents[1] / "src" / "exactrank"
 #: Classes that say where documents lie; only `data` and `backends` may ask which of them a dataset is.
 LOCATIONS = re.compile(r"isinstance\([^\n]*\b(?:ShardedData|Dataset|Part|LocalBackend|Partition)\b")
 LIMITS = {
-    "lines of Python": 51_185,
+    "lines of Python": 51_180,
     "files": 347,
-    "signatures with Any": 275,
-    "casts": 20,
+    "signatures with Any": 262,
+    "casts": 16,
     "tests of where a dataset lies": 0,
     "repeated class names": 0,
-    "lines of Ranker": 244,
+    "lines of Ranker": 240,
     "longest method of Ranker": 12,
 }
 

@@ -126,7 +126,9 @@ def test_what_is_drawn_can_be_fitted(name, seed):
     drawn |= SHORT.get(name, {})
     quick = {setting: given for setting, given in QUICK.get(name, {}).items() if setting not in {*kind.space, *drawn}}
     fitted = RankerContender(name, kind, quick).fit(task(), drawn)
-    idle = kind(**quick, **drawn).idle(task().fold.train, validated=True)  # what has no effect beside the others is left out
+    idle = kind(**quick, **drawn).ineffective_settings(
+        task().fold.train, validated=True
+    )  # what has no effect beside the others is left out
     plain = json.loads(json.dumps(drawn))  # as a file has it, tuples as lists
     assert all(fitted.settings[setting] in (given, plain[setting]) for setting, given in drawn.items() if setting not in idle)
     assert np.isfinite(fitted.scores("test", task().fold.test)).all()

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 import exactrank as er
 from exactrank.data.ranking_data import checksum
-from exactrank.rankers.training_data import in_content_order, joined
+from exactrank.rankers.training_data import in_content_order, join_queries
 
 
 def frame(**columns):
@@ -28,7 +28,7 @@ def test_kept_columns_are_no_features_and_follow_their_documents():
     assert dict(zip(ordered.X[:, 0], ordered.extra_columns["revenue"], strict=True)) == dict(
         zip(data.X[:, 0], data.extra_columns["revenue"], strict=True)
     )
-    assert joined(data, taken).extra_columns["revenue"].tolist() == [*data.extra_columns["revenue"], *taken.extra_columns["revenue"]]
+    assert join_queries(data, taken).extra_columns["revenue"].tolist() == [*data.extra_columns["revenue"], *taken.extra_columns["revenue"]]
     assert data.to_frame()["revenue"].tolist() == REVENUE
     assert not data.extra_columns["revenue"].flags.writeable
 

@@ -18,7 +18,7 @@ from exactrank.data.immutable import is_mapped, seal
 from exactrank.data.scratch_arrays import FeatureColumns, empty_matrix, take_rows
 from exactrank.errors import DataError
 from exactrank.learning.objectives.linear_profile import columns_of
-from exactrank.rankers.training_data import in_content_order, joined
+from exactrank.rankers.training_data import in_content_order, join_queries
 
 QUERIES, DOCUMENTS, FEATURES = 1_500, 20, 320  # 37 MiB of features
 STACK = 1 << 19  # bytes, of each thread, which count against the limit
@@ -190,7 +190,7 @@ def test_what_is_made_of_a_mapped_matrix_is_mapped(tmp_path):
     for found, expected in (
         (in_content_order(data), in_content_order(in_memory)),
         (data.take_queries([3, 1, 1]), in_memory.take_queries([3, 1, 1])),
-        (joined(data, data), joined(in_memory, in_memory)),
+        (join_queries(data, data), join_queries(in_memory, in_memory)),
         (data.relative_to(np.ones(140)), in_memory.relative_to(np.ones(140))),
     ):
         assert is_mapped(found.X)

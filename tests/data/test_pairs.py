@@ -16,7 +16,7 @@ from exactrank import _core
 from exactrank.data.ranking_data import checksum
 from exactrank.learning.objectives.pair_exponential import PairExponential
 from exactrank.models.thresholds import StepScores
-from exactrank.rankers.training_data import in_content_order, joined
+from exactrank.rankers.training_data import in_content_order, join_queries
 from tests.reference.preferences import all_pairs, pair_cost, share_in_order
 
 QUARTERS = st.integers(-8, 8).map(lambda quarter: quarter / 4)  # many ties, and many pairs at a distance of exactly 1
@@ -373,7 +373,7 @@ def test_pairs_follow_their_documents(data):
     assert named(data) == named(in_content_order(data)) == named(pickle.loads(pickle.dumps(data))) == ALL
     assert named(data.take_queries([2, 0])) == [each for each in ALL if each[0] != "r7"]
     assert named(data.take_queries([1, 1])) == [("r7", "r1", 2.0)] * 2
-    assert named(joined(data, data.take_queries([1]))) == sorted([*ALL, ("r7", "r1", 2.0)])
+    assert named(join_queries(data, data.take_queries([1]))) == sorted([*ALL, ("r7", "r1", 2.0)])
     alone = er.RankingData.from_arrays(None, [0, 1, 0], group=[2, 1])
     assert er.pairs.with_pairs(alone, {"better": [0], "worse": [1]}).take_queries([1]).preferences is None
 

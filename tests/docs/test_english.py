@@ -154,7 +154,6 @@ REMAINING: dict[str, int] = {
     "learning": 139,
     "measures": 48,
     "models": 141,
-    "rankers": 179,
     "reproduce": 178,
 }
 

@@ -18,7 +18,7 @@ from exactrank.learning.objectives.step_function import Interval
 from exactrank.learning.objectives.within_query import centered, deviation
 from exactrank.learning.optimizers.slopes import maximum
 from exactrank.learning.training.combinators import bootstrap
-from exactrank.rankers.training_data import check_measure_tells_apart
+from exactrank.rankers.training_data import check_measure_distinguishes
 from tests.rankers.test_rankers import judged, mean, rows
 from tests.strategies import MEASURES
 
@@ -29,7 +29,7 @@ def one_run(**more):
 
 def tells_apart(measure, data):
     with contextlib.suppress(er.errors.DataError):
-        check_measure_tells_apart(measure, data, 1)
+        check_measure_distinguishes(measure, data, 1)
         return True
     return False
 

@@ -82,9 +82,9 @@ def pairs(queries, mixed):
 )
 def test_the_last_sizes_with_ten_forests_and_the_first_with_one(kind, queries, mixed, expected):
     data = pairs(queries, mixed)
-    assert KINDS[kind]().resolved_auto(data).items() >= expected.items()
-    assert KINDS[kind](bags=2).resolved_auto(data)["shape"] == "best-first"
-    assert "shape" not in KINDS[kind](shape="symmetric").resolved_auto(data)
+    assert KINDS[kind]().resolve_auto(data).items() >= expected.items()
+    assert KINDS[kind](bags=2).resolve_auto(data)["shape"] == "best-first"
+    assert "shape" not in KINDS[kind](shape="symmetric").resolve_auto(data)
 
 
 @EVERY_KIND

@@ -143,7 +143,7 @@ def test_a_setting_without_effect_is_refused(name, of):
     value = next(value for value in others(one) if not one.is_default(value))
     train, _ = parts()
     at_rest = ranker(**{of: value})
-    if of not in at_rest.idle(train):
+    if of not in at_rest.ineffective_settings(train):
         pytest.skip("by default what it needs is there")
     with pytest.raises(SettingError, match=f"{of}=.* has no effect with(out)? .*; leave it out, or give"):
         at_rest.fit(train)
@@ -211,9 +211,9 @@ def test_patience_is_refused_where_nothing_validates(name):
         ranker(patience=3, bags=0).fit(train)
     remedy = 'leave it out, or give valid, or bags with bagging="cross-fit"'
     assert str(refused.value) == f"{ranker.__name__}: patience=3 has no effect without validation data; {remedy}"
-    assert "patience" not in ranker(patience=3).idle(train, validated=True)
-    assert "patience" not in ranker(patience=3, bags=3, bagging="cross-fit").idle(train)
-    assert "patience" in ranker(patience=3, bags=3, bagging="bootstrap").idle(train)
+    assert "patience" not in ranker(patience=3).ineffective_settings(train, validated=True)
+    assert "patience" not in ranker(patience=3, bags=3, bagging="cross-fit").ineffective_settings(train)
+    assert "patience" in ranker(patience=3, bags=3, bagging="bootstrap").ineffective_settings(train)
     ranker(patience=ranker.settings["patience"].default, **{of: value for of, value in SHORT.items() if of in ranker.settings}).fit(train)
 
 

@@ -58,8 +58,8 @@ class AdaRank(Ranker):
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         data, architecture = task.data, LinearModel(self.standardize).on(task.data)
-        asked = task.measure.over(data, threads=task.threads)
-        measured = Measured(asked.with_ties(worst_tie_order(task.measure).ties), architecture, asked)
+        measure = task.measure.over(data, threads=task.threads)
+        measured = Measured(measure.with_ties(worst_tie_order(task.measure).ties), architecture, measure)
         problem = QueryPerformance(measured, turned=not self.nonnegative)
         judge: Judge[Theta] = Judge(
             task, lambda theta: architecture.score(theta, task.threads), by_objective=True, reported=measured.reported_value

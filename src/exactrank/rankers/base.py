@@ -1,9 +1,8 @@
-"""What all rankers share: scikit-learn's conventions around one method that each ranker writes.
+"""The base of all rankers: scikit-learn's conventions around one method that each ranker implements.
 
-A ranker's constructor is its configuration and does nothing else. ``fit`` checks the settings and the data and fills missing values,
-``_fit`` composes scorer, objective and optimizer into a run (`exactrank.learning.training`), and the result is kept as a `Model` that knows
-where it came from. A ranker changes only when its fit is done, and then all at once: so it may be fitted from several threads, and is in
-the end what the last of them found.
+A ranker's constructor is its configuration and does nothing else. ``fit`` checks the settings and the data and fills missing values;
+``_fit`` composes scorer, objective and optimizer into a run (`exactrank.learning.training`). The result is a `Model`, which records its
+origin. A ranker changes only when its fit ends, and then all at once. So several threads may fit it, and the result of the last remains.
 """
 
 import os
@@ -44,18 +43,18 @@ from exactrank.models.model import Model
 from exactrank.rankers import checks, fitting
 from exactrank.rankers.checks import Takes
 from exactrank.rankers.cross_validation import Unscored, is_cross_validated
-from exactrank.rankers.division import Unseen, cross_fitted, out_of_fold
+from exactrank.rankers.division import cross_fit, out_of_fold
 from exactrank.rankers.fitting import FITTED, Checkpoint
-from exactrank.rankers.training_data import QID, TrainingData, held_out, judged, parted
+from exactrank.rankers.training_data import QID, TrainingData, read_eval_set, split_qid, to_ranking_data
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
 class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
-    """The base of all rankers; ``name`` is its name on the command line, and ``space`` what tuning may choose from."""
+    """The base of all rankers; ``name`` is its name on the command line, and ``space`` the search space of tuning."""
 
-    #: Which metadata scikit-learn hands on where routing is enabled, without being asked to.
+    #: The metadata that scikit-learn passes by default if routing is enabled.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
 
@@ -100,43 +99,43 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """Train one model."""
 
-    def resolved_auto(self, data: Dataset) -> Mapping[str, Any]:
-        """The values that settings such as "auto" take on ``data``."""
+    def resolve_auto(self, data: Dataset) -> Mapping[str, object]:
+        """Return the values on ``data`` of settings such as "auto"."""
         return {}
 
-    def resolved_settings(self, data: Dataset, goes_on: bool) -> dict[str, Any]:
-        """The values of all settings that are open (None) and depend on ``data``; what goes on from a model is one model."""
+    def resolve_settings(self, data: Dataset, goes_on: bool) -> dict[str, object]:
+        """Return the values of all open settings (None) that depend on ``data``; training that continues a model trains one model."""
         one_model = {"bags": 0} if goes_on and self.bags is None else {}
         ranker = copy(self)
         ranker.__dict__ |= one_model
-        return {name: value for name, value in ranker.resolved_auto(data).items() if getattr(ranker, name) is None} | one_model
+        return {name: value for name, value in ranker.resolve_auto(data).items() if getattr(ranker, name) is None} | one_model
 
-    def idle(self, data: Dataset, validated: bool = False) -> dict[str, str]:
-        """The settings that would have no effect on ``data`` with the others as they are, each with the reason; ``fit`` refuses them."""
-        return self.without_effect(**self.resolved_auto(data), **{VALID: validated or self.cross_fits(data)})
+    def ineffective_settings(self, data: Dataset, validated: bool = False) -> dict[str, str]:
+        """Return the settings that have no effect on ``data`` beside the others, with the reasons; ``fit`` refuses them."""
+        return self.without_effect(**self.resolve_auto(data), **{VALID: validated or self.cross_fits(data)})
 
     @property
     def keeps_missing(self) -> bool:
-        """Can it learn from data with missing values as they are?"""
+        """True if the ranker learns from missing values without replacing them."""
         return "keep" in self.settings["missing"].choices
 
     @property
     def learns_pairs(self) -> bool:
-        """Do the settings allow pairs that are given beside the grades?"""
+        """True if the ranker, with these settings, learns from pairs of documents besides grades."""
         if self.takes.pairs == "by measure":
             return any(measure.counts_pairs for measure in self.goal().measures)
         return self.takes.pairs
 
     def check_effects(self, data: Dataset, validated: bool = False) -> None:
-        """Raise if on ``data`` a setting has no effect, or contradicts another, or if something of the data would be ignored."""
+        """Raise if a setting has no effect on ``data``, or contradicts another, or if some of the data would be ignored."""
         checks.check_settings(self, data, validated)
         checks.check_takes(self, data)
 
     def check_shards(self, data: Dataset) -> None:
-        """Raise if a setting does not go with ``data`` in several files."""
+        """Raise if a setting is incompatible with ``data`` in several files."""
 
     def goal(self) -> Goal:
-        """What to maximize; an error if there are constraints that the ranker cannot keep."""
+        """Return the measure to maximize and its constraints; constraints that the ranker cannot keep are an error."""
         return checks.checked_goal(self)
 
     def fit(
@@ -174,78 +173,74 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         self.check_values()
         if eval_set is not None and valid is not None:
             raise DataError("valid and eval_set are both given, and are the same thing; leave out one of them")
-        valid = held_out(eval_set, eval_group, eval_qid) if valid is None else valid
+        valid = read_eval_set(eval_set, eval_group, eval_qid) if valid is None else valid
         judgments = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight, "query_weight": query_weight}
         data = fitting.dataset_for(self, X, valid, **judgments)
         trainer = fitting.trainer_of(self, data, start is not None)
-        given = fitting.prepare(trainer, data, X, valid, start)
-        outcome = fitting.train(self, trainer, given, progress, checkpoint, resume)
-        fitted = fitting.report(self, outcome, given, X)
+        training = fitting.prepare(trainer, data, X, valid, start)
+        outcome = fitting.train(self, trainer, training, progress, checkpoint, resume)
+        fitted = fitting.report(self, outcome, training, X)
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in FITTED} | fitted  # all at once
         return self
 
-    def with_stand_ins(self, scorer: Scorer, fill: PerFeature | None, offset: Offset | None) -> Scorer:
-        """The ``scorer`` of whole features, of any kind, which knows what stands for missing values."""
-        filled: Any = scorer
-        whole: Scorer = replace(filled, missing=self.missing, fill=fill).with_offset(offset)
-        return whole
+    def complete_scorer(self, scorer: Scorer, fill: PerFeature | None, offset: Offset | None) -> Scorer:
+        """Return ``scorer`` with the offset of the features and the values that replace missing ones."""
+        dataclass_scorer: Any = scorer
+        complete: Scorer = replace(dataclass_scorer, missing=self.missing, fill=fill).with_offset(offset)
+        return complete
 
-    def journal_of(self, model: Model, given: TrainingData) -> Journal:
-        """What there is to resume from in ``model``."""
-        return fitting.journal_of(self, model, given)
+    def journal_of(self, model: Model, training: TrainingData) -> Journal:
+        """Return the journal of ``model``, from which training resumes."""
+        return fitting.journal_of(self, model, training)
 
-    def trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+    def train(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """Train one model, or the mean of several."""
         count = self.bag_count(task.data)
         if not count:
             return self._fit(task, recorder)
         if self.cross_fits(task.data):
-            trained, unseen = self.cross_fitted(task, count, recorder)
+            trained, unseen = cross_fit(self, task, count, recorder)
             if task.data.is_local:
                 self.__dict__["oof_"] = out_of_fold(task.data, unseen, self.threads)
-            else:  # nobody keeps a number per document
+            else:  # scores of documents stay where the documents are
                 self.__dict__["unseen"] = unseen
             return trained
         return bags([partial(self._member, task, number) for number in range(count)], task.verdict, recorder)
 
     def bag_count(self, data: Dataset) -> int:
-        """The number of models whose mean is taken; 0 if there is one."""
-        count: int = self.resolved_auto(data).get("bags", self.bags)
-        return count
+        """Return the number of models whose mean is taken; 0 if there is a single model."""
+        count: Any = self.resolve_auto(data).get("bags", self.bags)
+        return int(count or 0)
 
     def cross_fits(self, data: Dataset) -> bool:
-        """Does it train a model for each part of the queries, on the others?"""
+        """Return whether a model is trained for each part of the queries, on the other parts."""
         return bool(self.bag_count(data)) and self.bagging == "cross-fit"
 
     def _member(self, task: Task, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        """The model of a bag with that number: of a bootstrap sample of the queries."""
-        drawn = task.data.reweigh(BootstrapWeights((self.seed, number), task.data.n_queries))
-        return self._fit(replace(task, bag=number, bags=self.bag_count(task.data), data=drawn), recorder)
-
-    def cross_fitted(self, task: Task, count: int, recorder: Recorder[Scorer]) -> tuple[Trained[Scorer], Unseen]:
-        """The mean of models that have each seen all parts of the queries except two, and each with the part that it has not seen."""
-        return cross_fitted(self, task, count, recorder)
+        """Train the model of a bag with that number, on a bootstrap sample of the queries."""
+        sample = task.data.reweigh(BootstrapWeights((self.seed, number), task.data.n_queries))
+        return self._fit(replace(task, bag=number, bags=self.bag_count(task.data), data=sample), recorder)
 
     @property
     def runs_in_threads(self) -> bool:
-        """May several models be trained at the same time, in threads of this process?"""
+        """True if several models may be trained at the same time, in threads of this process."""
         return self.backend is None or not self.backend.kernels
 
     @property
     def is_scale_free(self) -> bool:
-        """May scores be multiplied by any positive number?"""
+        """True if the scale of scores has no meaning."""
         return True
 
     def set_params(self, **params: object) -> Self:
-        """Change settings, as scikit-learn's searches do."""
+        """Change settings; unknown names are an error with a hint."""
         self.check_names(name for name in params if "__" not in name)
         super().set_params(**params)
         return self
 
     def predict(self, X: Table) -> PerDocument:
-        """The score of each row of a `RankingData`, a frame or a matrix, in the caller's row order."""
+        """Return the score of each row of a `RankingData`, a frame or a matrix, in the caller's row order."""
         check_is_fitted(self, "model_")
-        rows = X if QID in self.model_.scorer.feature_names else parted(X)[0]
+        rows = X if QID in self.model_.scorer.feature_names else split_qid(X)[0]
         return self.model_.predict(rows, self.threads)
 
     def score(
@@ -259,7 +254,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         query_weight: npt.ArrayLike | None = None,
         measure: str | Measure | None = None,
     ) -> float:
-        """The mean over queries of ``measure``, by default the one the ranker was trained on.
+        """Return the mean of ``measure`` over queries, by default of the measure that the ranker was trained on.
 
         Measures weigh queries, not documents: ``sample_weight`` is there for scikit-learn's Pipeline, which names it, and must be None.
         """
@@ -267,7 +262,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
         try:
             if sample_weight is not None:
                 raise SettingError("score: measures do not weigh single documents; leave out sample_weight, or give a query_weight")
-            data = judged(X, y, qid=qid, group=group, query_weight=query_weight)
+            data = to_ranking_data(X, y, qid=qid, group=group, query_weight=query_weight)
             bound = (self.goal().measure if measure is None else parse_measure(measure)).on(data, threads=self.threads)
             return bound.mean(data.group(self.predict(X)))
         except ExactRankError as error:
@@ -276,7 +271,7 @@ class Ranker(Configured, BaseEstimator, ABC):  # type: ignore[misc]
             return Unscored(error)  # type: ignore[return-value]
 
     def __sklearn_tags__(self) -> "Tags":
-        """What scikit-learn wants to know of a ranker."""
+        """Return scikit-learn's description of a ranker."""
         tags: Tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True

@@ -1,4 +1,4 @@
-"""Blend: the sum of several cross-fitted rankers, whose weights are found exactly on out-of-fold scores.
+"""Blend: the sum of several cross-fitted rankers, with exactly optimal weights on out-of-fold scores.
 
 Each member is trained once for every part of the queries, on all others except one more that chooses its iterate. So the score of each
 document comes from a model that has never seen its query, neither to learn nor to choose, and weights can be chosen by these scores.
@@ -44,16 +44,16 @@ from exactrank.models.sum import Sum, sum_of
 from exactrank.rankers import RANKERS
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.checks import Takes
-from exactrank.rankers.division import Division, out_of_fold
+from exactrank.rankers.division import Division, cross_fit, out_of_fold
 from exactrank.rankers.foreign import Foreign
 from exactrank.rankers.notation import parse_method, split_methods
 from exactrank.rankers.numeric import NumericData
 
 LINEAR = ("directrank", "lambdarank", "smoothrank(max_iter=10)")
 FORESTS = ("mart(extra=True)", "lambdamart(lambdas='sampled', extra=True)")
-#: The members that a word stands for, quick ones first.
+#: The members of each named set, quick ones first.
 SETS: Mapping[str, Sequence[str]] = {"linear": LINEAR, "trees": FORESTS, "all": (*LINEAR[:2], FORESTS[0], LINEAR[2], FORESTS[1])}
-#: Exchanges of families with the rest, at most, and the gain that is worth another.
+#: Maximum number of rounds of exchanges between families and the rest, and the minimum gain of a round.
 ROUNDS, GAIN = 20, 1e-9
 
 Weights = npt.NDArray[np.float64]  #: one per family
@@ -109,8 +109,8 @@ class Blend(Ranker):
         """Raise if a setting, or one of a member, has no effect on ``data``, or if no member takes categories that it has."""
         super().check_effects(data, validated)
         if unknown := [name for name in self.categorical if name not in data.feature_names]:
-            known = name_list(list(data.feature_names))
-            raise SettingError(f"Blend: categorical names {unknown[0]!r}, which is not a feature; there are {known}")
+            names = name_list(list(data.feature_names))
+            raise SettingError(f"Blend: categorical names {unknown[0]!r}, which is not a feature; there are {names}")
         members = self._members().values()
         if data.levels and not any(member.takes.categories for member in members):
             raise IncompatibleError(
@@ -131,40 +131,41 @@ class Blend(Ranker):
             raise IncompatibleError(f"Blend: {self.measure} ranks ties by document ids, which stay in their files; write nDCG, for example")
 
     def _members(self) -> dict[str, Ranker]:
-        """The rankers, by their notation."""
-        given = self.members
-        if isinstance(given, str):
-            given = SETS.get(given) or split_methods(given)
-        found: dict[str, Ranker] = {}
-        for one in given:
-            name, ranker = (one, _ranker(one)) if isinstance(one, str) else (repr(one), one)
+        """Return the rankers by their notation."""
+        entries = self.members
+        if isinstance(entries, str):
+            entries = SETS.get(entries) or split_methods(entries)
+        members: dict[str, Ranker] = {}
+        for entry in entries:
+            name, ranker = (entry, _ranker(entry)) if isinstance(entry, str) else (repr(entry), entry)
             if not isinstance(ranker, Ranker) and is_estimator(ranker):
                 ranker = Foreign(estimator=ranker)
                 name = ranker.title
             if not isinstance(ranker, Ranker) or isinstance(ranker, Blend):
                 raise SettingError(
-                    f"Blend: {one!r} cannot be blended; give rankers, e.g. 'lambdamart(leaves=7), ridge', or estimators of LightGBM,"
+                    f"Blend: {entry!r} cannot be blended; give rankers, e.g. 'lambdamart(leaves=7), ridge', or estimators of LightGBM,"
                     " XGBoost, CatBoost or scikit-learn"
                 )
             if ranker.bags:
                 raise SettingError(f"Blend: {name} has bags={ranker.bags}, but the blend cross-fits its members; leave bags out")
-            asked = {} if not ranker.settings["measure"].is_default(ranker.measure) else {"measure": self.measure}
+            measure = {} if not ranker.settings["measure"].is_default(ranker.measure) else {"measure": self.measure}
             seed = {"seed": self.seed} if ranker.settings["seed"].is_default(ranker.seed) else {}
-            own = ranker.settings.get("categorical")
-            categorical = {"categorical": self.categorical} if own is not None and own.is_default(vars(ranker)["categorical"]) else {}
-            if name in found:
+            setting = ranker.settings.get("categorical")
+            takes_ours = setting is not None and setting.is_default(vars(ranker)["categorical"])
+            categorical = {"categorical": self.categorical} if takes_ours else {}
+            if name in members:
                 raise SettingError(f"Blend: {name} is named twice; name each once")
-            found[name] = clone(ranker).set_params(bags=0, threads=self.threads, **asked, **seed, **categorical)
-        if not found:
+            members[name] = clone(ranker).set_params(bags=0, threads=self.threads, **measure, **seed, **categorical)
+        if not members:
             raise SettingError("Blend: there are no members; give at least one")
-        return found
+        return members
 
-    def trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+    def train(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         return self._fit(task, recorder)
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        begun, data, members = time.monotonic(), task.data, self._members()
-        judged, dealt = data.judgments(), Division.of(data, self.bags or 0, self.seed).part
+        start, data, members = time.monotonic(), task.data, self._members()
+        judgments, parts = data.judgments(), Division.of(data, self.bags or 0, self.seed).part
         if data.levels:  # which every model that stands needs to read the table
             members = dict(sorted(members.items(), key=lambda member: not member[1].takes.categories))
         views, remarks = self._views(data, members)
@@ -174,12 +175,12 @@ class Blend(Ranker):
         for number, (name, ranker) in enumerate(members.items()):
             if data.levels and not ready and not ranker.takes.categories:
                 break
-            whole, view = blended, views[name]  # what there is, should training be broken off
-            part: Recorder[Scorer] = recorder.part(number, len(members), partial(_better, whole, view), latest=True)
+            blend_so_far, view = blended, views[name]  # the result if training is interrupted
+            part: Recorder[Scorer] = recorder.part(number, len(members), partial(_better, blend_so_far, view), latest=True)
             if self.seconds is not None:
-                _end_at(begun + self.seconds, part)
+                _end_at(start + self.seconds, part)
             try:
-                trained, unseen = ranker.cross_fitted(replace(task, data=view.data), self.bags or 0, part)
+                trained, unseen = cross_fit(ranker, replace(task, data=view.data), self.bags or 0, part)
                 scorer = view.scorer_of_table(trained.iterate)
             except _TimeUp:
                 if not ready:
@@ -189,11 +190,11 @@ class Blend(Ranker):
                 remarks.append(f"{name} is left out of the blend: {error}")
                 if not (
                     isinstance(error, IncompatibleError) and isinstance(self.members, str) and self.members in SETS
-                ):  # those that cannot train on the measure go
+                ):  # members of a set may be unable to train on the measure
                     failed[name] = error
                 continue
             ready.append(_Member(name, scorer, out_of_fold(view.data, unseen, self.threads), trained.trouble))
-            blended = self._blended(task, judged, dealt, ready, recorder, len(members), remarks)
+            blended = self._blend_members(task, judgments, parts, ready, recorder, len(members), remarks)
         for view in views.values():
             if view.data is not data:
                 view.data.forget()
@@ -204,45 +205,47 @@ class Blend(Ranker):
         return blended
 
     def _views(self, data: Dataset, members: Mapping[str, Ranker]) -> "tuple[dict[str, NumericData], list[str]]":
-        """What each of the ``members`` reads of ``data``, and what is to be remarked on it."""
+        """Return the form of ``data`` that each of the ``members`` reads, and remarks."""
         categories = {*data.levels, *self.categorical}
         views: dict[tuple[bool, bool], NumericData] = {}
-        found: dict[str, NumericData] = {}
+        views_of_members: dict[str, NumericData] = {}
         for name, member in members.items():
             takes = member.takes.categories, self.missing != "keep" or member.keeps_missing
             if takes not in views:
                 views[takes] = NumericData.of(data, () if takes[0] else categories, keep=takes[1], threads=self.threads)
-            found[name] = views[takes]
+            views_of_members[name] = views[takes]
         remarks: list[str] = []
-        if blind := [name for name, view in found.items() if view.names]:
+        if blind := [name for name, view in views_of_members.items() if view.names]:
             left_out = name_list([repr(name) for name in data.feature_names if name in categories])
             remarks.append(f"{', '.join(blind)}: without {left_out}, since categories are not amounts")
             warnings.warn(f"Blend: {remarks[0]}", stacklevel=6)
-        if filled := [name for name, view in found.items() if view.form.stands is not None]:
+        if filled := [name for name, view in views_of_members.items() if view.form.fill_values is not None]:
             remarks.append(f"{', '.join(filled)}: the feature's mean stands for missing values")
-        return found, remarks
+        return views_of_members, remarks
 
-    def with_stand_ins(self, scorer: Scorer, fill: PerFeature | None, offset: Offset | None) -> Scorer:
+    def complete_scorer(self, scorer: Scorer, fill: PerFeature | None, offset: Offset | None) -> Scorer:
         if self.missing != "keep":
-            return super().with_stand_ins(scorer, fill, offset)
+            return super().complete_scorer(scorer, fill, offset)
         parts = scorer.parts if isinstance(scorer, Sum) else (scorer,)
         anchored = [_absolute(part, offset).with_offset(offset) for part in parts]
         return replace(scorer, parts=tuple(anchored)) if isinstance(scorer, Sum) else anchored[0]
 
     def _too_short(self, name: str, part: Recorder[Scorer]) -> str:
-        done = sum(key.startswith(f"{part.place}:mean ") for key in part.journal.entries)
-        needs = f"about {self.seconds * (self.bags or 0) / done:.3g}" if done and self.seconds else "longer than that for the first part"
+        completed = sum(key.startswith(f"{part.place}:mean ") for key in part.journal.entries)
+        needs = "longer than that for the first part"
+        if completed and self.seconds:
+            needs = f"about {self.seconds * (self.bags or 0) / completed:.3g}"
         return f"Blend: seconds={self.seconds} is too short: {name} takes {needs}; allow more seconds, or give faster members"
 
-    def _blended(
+    def _blend_members(
         self, task: Task, data: RankingData, part: Rows, ready: "Sequence[_Member]", recorder: Recorder[Scorer], members: int,
         remarks: Sequence[str],
     ) -> Trained[Scorer]:  # fmt: skip
-        """The sum of the members that are ``ready``; the scores out of fold are those of weights that the other parts chose.
+        """Return the weighted sum of the members that are ``ready``; out-of-fold scores use weights chosen by the other parts.
 
-        ``data`` has the grades of the documents, and ``part`` is that of each query.
+        ``data`` has the grades of the documents, and ``part`` the part of each query.
         """
-        measure = task.measure if data is task.data else replace(task.measure, column=None)  # the column is what there is for grades
+        measure = task.measure if data is task.data else replace(task.measure, column=None)  # the grades were read from the column
         bound = worst_tie_order(measure).on(data, threads=task.threads)
         families: dict[str, list[_Member]] = {}
         for member in ready:
@@ -252,8 +255,8 @@ class Blend(Ranker):
         scores /= sizes[:, None]
         oof = np.full(data.n_documents, np.nan)
         for number in range(int(part.max()) + 1):
-            own = np.repeat(part == number, data.sizes)
-            oof[own] = matmul(self._weights(bound, scores, np.where(part == number, 0.0, bound.weights)), scores[:, own])
+            rows = np.repeat(part == number, data.sizes)
+            oof[rows] = matmul(self._weights(bound, scores, np.where(part == number, 0.0, bound.weights)), scores[:, rows])
         self.__dict__["oof_"] = oof
         weights = self._weights(bound, scores, bound.weights)
         shares = dict(zip(families, (weights / sizes).tolist(), strict=True))
@@ -263,17 +266,17 @@ class Blend(Ranker):
         scorer = sum_of([scorer for scorer, _ in terms], [weight for _, weight in terms])
         place = len(ready)
         verdict = recorder.finished(scorer, task.verdict, recorder.made, recorder.made * members // place, f"blend {place}")
-        chosen: dict[str, object] = {
+        choices: dict[str, object] = {
             "weights": dict(zip(families, weights.tolist(), strict=True)),
             "members": [member.name for member in ready],
         }
         if remarks:
-            chosen["remarks"] = list(remarks)
+            choices["remarks"] = list(remarks)
         trouble = next((member.trouble for member in ready if member.trouble), "")
-        return Trained(scorer, verdict, recorder.made, trouble, chosen)
+        return Trained(scorer, verdict, recorder.made, trouble, choices)
 
     def _weights(self, bound: BoundMeasure, scores: npt.NDArray[np.float64], counted: PerQuery) -> Weights:
-        """The weights of (1) that are best on the queries that are ``counted``; equal ones where no others were asked for."""
+        """Return the best weights of (1) on queries with these weights, or equal ones by the setting."""
         equal = np.full(len(scores), 1 / len(scores))
         if self.weighting == "equal" or len(scores) == 1 or not np.any(counted > 0):
             return equal
@@ -282,7 +285,7 @@ class Blend(Ranker):
 
 @dataclass(frozen=True, eq=False)
 class _Member:
-    """A member that is ready."""
+    """A trained member."""
 
     name: str
     scorer: Scorer
@@ -298,37 +301,39 @@ def _better(blended: Trained[Scorer] | None, view: NumericData, scorer: Scorer) 
     return view.scorer_of_table(scorer) if blended is None else blended.iterate
 
 
-def _absolute(scorer: Any, offset: Offset | None) -> Scorer:  # noqa: ANN401  (of any kind)
-    """``scorer`` with what stands for missing values of whole features, where that was of differences from ``offset``."""
-    whole: Scorer = scorer if scorer.fill is None or offset is None else replace(scorer, fill=scorer.fill + offset)
-    return whole
+def _absolute(scorer: Scorer, offset: Offset | None) -> Scorer:
+    """Return ``scorer`` with replacements of missing values in units of the features, not of differences from ``offset``."""
+    if scorer.fill is None or offset is None:
+        return scorer
+    dataclass_scorer: Any = scorer
+    return replace(dataclass_scorer, fill=scorer.fill + offset)  # type: ignore[no-any-return]
 
 
 class _TimeUp(Exception):  # noqa: N818
-    """The time that was given is over."""
+    """The time limit has passed."""
 
 
 def _end_at(end: float, recorder: Recorder[Scorer]) -> None:
-    """Let the run of ``recorder`` end with `_TimeUp` at its first step after ``end``."""
+    """Let the run of ``recorder`` raise `_TimeUp` at its first step after ``end``."""
     above: Callable[..., None] | None = recorder.above
 
-    def heard(*step: object) -> None:
+    def check_time(*step: object) -> None:
         if above is not None:
             above(*step)
         if time.monotonic() > end:
             raise _TimeUp
 
-    recorder.above = heard
+    recorder.above = check_time
 
 
 def _ranker(text: str) -> Ranker:
-    """The ranker that ``text`` writes."""
+    """Return the ranker with the notation ``text``."""
     method = parse_method(text)
     return RANKERS[method.name](**method.settings)
 
 
 def best_weights(bound: BoundMeasure, scores: npt.NDArray[np.float64], start: Weights) -> Weights:
-    """The weights of the rows of ``scores``, at least 0 and of sum 1, that maximize the measure; for two rows the global optimum.
+    """Return the weights of the rows of ``scores``, at least 0 and of sum 1, that maximize the measure; optimal for two rows.
 
     With more rows, the search begins at the best of ``start`` and the single rows, and trades one row at a time against the
     rest, each exactly, until none gains. The value at the weights, as rounded, is at least that at ``start``, at each row, and in every
@@ -360,32 +365,32 @@ class _Trade:
         self._bound, self._scores, self._search = bound, scores, LineSearch(bound)
 
     def value(self, weights: Weights) -> float:
-        """The measure at ``weights``."""
+        """Return the measure at ``weights``."""
         return self._bound.mean(matmul(weights, self._scores))
 
     def best(self, weights: Weights, row: int) -> Weights:
-        """The weights on the line from ``weights`` through ``row`` alone where the measure is largest."""
+        """Return the best weights on the line from ``weights`` through those of ``row`` alone."""
         mixed, weight = matmul(weights, self._scores), float(weights[row])
         slopes, low = self._scores[row] - mixed, -weight / (1 - weight) if weight < 1 else 0.0
         self._search.start(mixed)
         interval = self._search.best(slopes, low, 1.0)
-        best = _moved(weights, row, interval.middle())
+        best = _move(weights, row, interval.middle())
         if self.value(best) >= interval.value - SAME_VALUE:
             return best
-        # Rounding has closed the interval: try the others, best first.
+        # Rounding has closed the interval: try the other intervals, best first.
         steps = self._search.profile(slopes, low, 1.0).part(low, 1.0)
         ends = np.concatenate([[low], np.clip(steps.breakpoints, low, 1.0), [1.0]])
         reached = self.value(best)
         for i in np.lexsort((-np.diff(ends), -steps.values)):
             if reached >= steps.values[i] - SAME_VALUE:
                 break
-            other = _moved(weights, row, (ends[i] + ends[i + 1]) / 2)
-            if (value := self.value(other)) > reached:
-                best, reached = other, value
+            candidate = _move(weights, row, (ends[i] + ends[i + 1]) / 2)
+            if (value := self.value(candidate)) > reached:
+                best, reached = candidate, value
         return best
 
 
-def _moved(weights: Weights, row: int, share: float) -> Weights:
-    """``weights`` with a ``share`` of the way to ``row`` alone gone, at least 0 and of sum 1."""
+def _move(weights: Weights, row: int, share: float) -> Weights:
+    """Return ``weights`` after a ``share`` of the way to ``row`` alone, at least 0 and of sum 1."""
     moved = np.maximum(weights + share * (np.eye(len(weights))[row] - weights), 0.0)
     return np.asarray(moved / moved.sum())

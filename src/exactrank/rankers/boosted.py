@@ -1,4 +1,4 @@
-"""What all tree rankers share: regression trees, one after the other, each along the slope of an objective of the scores.
+"""The base of all tree rankers: regression trees, one after the other, each along the slope of an objective of the scores.
 
     tree_t fits  slope(s) / curvature(s)  in each leaf (a Newton step),    s <- s + weight_t * tree_t            (1)
 
@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from exactrank._support.settings import SOME, VALID, Range, setting
 from exactrank._support.threads import thread_count
@@ -142,29 +142,29 @@ class BoostedRanker(Ranker):
 
     @abstractmethod
     def _objective(self, measure: Measure) -> Objective:
-        """What the trees follow the slope of."""
+        """Return the objective whose slope the trees follow."""
 
     def _weigher(self, task: Task) -> Weigher:
-        """Return what says the weight of a tree that has grown."""
+        """Return the function that decides the weight of a grown tree."""
         return lambda forest, outputs: self.learning_rate
 
     def draws(self, bag: int) -> Draws:
-        """Return what is drawn for the trees of the forest with that number in a bag."""
+        """Return the random draws for the trees of the forest with that number in a bag."""
         return Draws(self.seed, bag * self.trees, self.query_fraction, self.feature_fraction)
 
-    def resolved_auto(self, data: Dataset) -> Mapping[str, Any]:
+    def resolve_auto(self, data: Dataset) -> Mapping[str, object]:
         is_little = data.is_local and data.n_queries < MANY_QUERIES and mixed_queries(data).sum() >= FEW_MIXED
         takes_any_shape = self.node_features == 1 and not self.categories(data.feature_names, data.levels)
         is_symmetric = self.bags is None and is_little and takes_any_shape
         values = {"bags": BAGS if is_little else 0, "shape": "symmetric" if is_symmetric else "best-first"}
-        return {**super().resolved_auto(data), **{name: value for name, value in values.items() if getattr(self, name) is None}}
+        return {**super().resolve_auto(data), **{name: value for name, value in values.items() if getattr(self, name) is None}}
 
     def check_effects(self, data: Dataset, validated: bool = False) -> None:
-        """Raise also where the forests of a bag would not differ."""
+        """Raise also if the forests of a bag would not differ."""
         super().check_effects(data, validated)
-        drawn = self.extra or self.split_noise > 0 or min(self.query_fraction, self.feature_fraction, self.node_features) < 1
+        has_draws = self.extra or self.split_noise > 0 or min(self.query_fraction, self.feature_fraction, self.node_features) < 1
         bags = self.bag_count(data)
-        alike = bags and self.bagging == "draws" and not drawn
+        alike = bags and self.bagging == "draws" and not has_draws
         if alike and not isinstance(self._objective(parse_measure(self.measure)), Sampled):
             raise SettingError(
                 f"{type(self).__name__}: the forests of {bags} bags would be the same; give query_fraction or feature_fraction below"
@@ -196,50 +196,52 @@ class BoostedRanker(Ranker):
         data = task.data
         threads = min(thread_count(task.threads), 1 + data.n_documents * data.n_features // CELLS_PER_THREAD)
         earlier = task.common.get("bins")
-        shared = earlier.shared_with(data) if isinstance(earlier, SharedBins) else None
+        shared = earlier.share_with(data) if isinstance(earlier, SharedBins) else None
         shared = task.common["bins"] = SharedBins.of(data, self, threads) if shared is None else shared
         if isinstance(objective, SquaredError):
             objective = replace(objective, mean=mean_grade(data))
         plan = Plan(shared.layout, objective, task.measure, self.draws(task.bag), data.weights, data.n_documents, threads)
-        most = self.trees + (task.start.n_trees if isinstance(task.start, TreeEnsemble) else 0)
-        return Forest(plan, self._growth_settings(data), shared.parts, task.valid, self._weigher(task), most)
+        limit = self.trees + (task.start.n_trees if isinstance(task.start, TreeEnsemble) else 0)
+        return Forest(plan, self._growth_settings(data), shared.parts, task.valid, self._weigher(task), limit)
 
-    def journal_of(self, model: Model, given: TrainingData) -> Journal:
-        """Trees that stand in a model alone, as they grew, go on from there."""
-        is_one = self._is_one_forest(given)
+    def journal_of(self, model: Model, training: TrainingData) -> Journal:
+        """Return the journal of ``model``; without one, a single forest continues from its last tree."""
+        is_one = self._is_one_forest(training)
         for name in ("trees", "patience"):
-            found = model.params.get(name)
-            if not is_one and found != getattr(self, name) and model.ranker == type(self).__name__:
-                told = f"the model was trained with {name}={found}, not {getattr(self, name)}"
+            value = model.params.get(name)
+            if not is_one and value != getattr(self, name) and model.ranker == type(self).__name__:
+                trouble = f"the model was trained with {name}={value}, not {getattr(self, name)}"
                 raise IncompatibleError(
-                    f"{told}, which may change only for a single forest as it grew; resume with the same value, or train anew"
+                    f"{trouble}, which may change only for a single forest as it grew; resume with the same value, or train anew"
                 )
-        journal = super().journal_of(model, given)
+        journal = super().journal_of(model, training)
         if model.run is None and is_one and isinstance(model.scorer, TreeEnsemble):
-            scorer = model.scorer.relative_to(given.data.offset, given.data.feature_names)
+            scorer = model.scorer.relative_to(training.data.offset, training.data.feature_names)
             trees = Trees.of(scorer.table)
-            verdict = Task(parse_measure(self.measure), given.data, given.valid, self.threads).verdict(scorer)
+            verdict = Task(parse_measure(self.measure), training.data, training.valid, self.threads).verdict(scorer)
             journal.entries["/0"] = Standing(State(trees, 0.0, trees.count), StepChoice.of(trees, verdict, trees.count))
         return journal
 
-    def _is_one_forest(self, given: TrainingData) -> bool:
-        """Is the model of ``given`` a forest as it grew, and nothing more?"""
-        return not self.resolved_settings(given.data, given.start is not None).get("bags", self.bags)
+    def _is_one_forest(self, training: TrainingData) -> bool:
+        """Return whether the model is a single forest, whose trees stay as they grew."""
+        return not self.resolve_settings(training.data, training.start is not None).get("bags", self.bags)
 
     def categories(self, names: Sequence[str], levels: Levels) -> list[int]:
         """Return the numbers of the features whose values are categories: by the setting, or because the data has them as text."""
         return [number for number, name in enumerate(names) if name in self.categorical or name in levels]
 
     def _check_features(self, data: Dataset) -> None:
-        """Raise for settings that name features which cannot be meant, and for features that trees cannot read."""
+        """Raise if settings name unknown or unsuitable features, or if trees cannot read a feature."""
         monotone, names = self.monotone or {}, data.feature_names
         for kind in ("monotone", "categorical"):
             unknown = [name for name in getattr(self, kind) or () if name not in names]
             if unknown:
                 raise SettingError(f"{kind} names {unknown[0]!r}, which is not a feature; there are {name_list(list(names))}")
-        both = [names[number] for number in self.categories(names, data.levels) if monotone.get(names[number])]
-        if both:
-            raise SettingError(f"{both[0]!r} cannot be categorical and monotone; categories have no order, so leave it out of one of them")
+        clashes = [names[number] for number in self.categories(names, data.levels) if monotone.get(names[number])]
+        if clashes:
+            raise SettingError(
+                f"{clashes[0]!r} cannot be categorical and monotone; categories have no order, so leave it out of one of them"
+            )
         far = [name for name in self.categorical if data.offset is not None and data.offset[names.index(name)]]
         if far:
             raise SettingError(f"{far[0]!r} cannot be categorical: its values are too large for float32; number its categories from 0")
@@ -252,7 +254,7 @@ class BoostedRanker(Ranker):
             raise SettingError(f"interactions names {unknown[0]!r}, which is not a feature; there are {name_list(list(names))}")
 
     def _growth_settings(self, data: Dataset) -> GrowthSettings:
-        """Return how trees grow on ``data``, with features by their numbers."""
+        """Return the settings of growth on ``data``, with features by their numbers."""
         names, shape = data.feature_names, self.shape
         monotone = tuple((self.monotone or {}).get(name, 0) for name in names)
         groups = [tuple(names.index(name) for name in group) for group in self.interactions]
@@ -284,7 +286,7 @@ def _scorer(trees: Trees, names: tuple[str, ...], levels: Levels) -> TreeEnsembl
 
 @dataclass(frozen=True, eq=False)
 class SharedBins:
-    """Documents whose features are cut into bins once, for all forests that learn from them."""
+    """Documents with binned features, which all forests that learn from them share."""
 
     data: Dataset
     parts: Answerer
@@ -305,7 +307,7 @@ class SharedBins:
                 )
         return cls(data, parts, layout)
 
-    def shared_with(self, data: Dataset) -> "SharedBins | None":
+    def share_with(self, data: Dataset) -> "SharedBins | None":
         """Return the bins for ``data`` if it has the same documents, maybe with other weights of queries."""
         parts = data.share_memo(self.data, self.parts)
         return None if parts is None else SharedBins(data, parts, self.layout)

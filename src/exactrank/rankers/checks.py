@@ -47,7 +47,7 @@ def checked_goal(ranker: "Ranker") -> Goal:
 def check_settings(ranker: "Ranker", data: Dataset, validated: bool) -> None:
     """Raise if a setting has no effect on ``data``, or contradicts another."""
     name = type(ranker).__name__
-    for trouble in ranker.idle(data, validated).values():
+    for trouble in ranker.ineffective_settings(data, validated).values():
         raise SettingError(f"{name}: {trouble}")
     if ranker.bags == 1 and ranker.bagging == "cross-fit":
         raise SettingError(f"{name}: bags=1 leaves no queries to train on; give bags=0 for one model, or at least 2")

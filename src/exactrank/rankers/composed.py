@@ -1,4 +1,4 @@
-"""Composed: a ranker of your own, made of a form of scorer, an objective and an optimizer.
+"""Composed: a ranker that the user composes of a form of scorer, an objective and an optimizer.
 
     Composed(scorer=NetworkModel(10), objective=ListNet(), optimizer=Adam(0.01))
 
@@ -8,7 +8,7 @@ runs an optimizer on it:
     an objective of scores           `Parametric`, with slopes; by `ForceProblem` where those have no potential
     a measure                        `Measured`, with values; of a linear model also exactly along lines (`LinearMeasured`)
 
-An optimizer that needs something the problem does not have is refused before any work; the error names optimizers that would do.
+An optimizer that needs something that the problem lacks is refused before any work; the error names suitable optimizers.
 """
 
 from dataclasses import dataclass, field
@@ -46,17 +46,17 @@ AnyOptimizer = Optimizer[Any, Theta, Any]
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """A form of scorer on the data of a task: what objectives and optimizers are put together on."""
+    """A form of scorer on the data of a task, for which objectives and optimizers are combined."""
 
     task: Task
     architecture: Architecture
     l2: float = 0.0
     patience: int | None = None  #: with validation data
     seed: int = 0
-    _last: list[tuple[Theta, Score]] = field(default_factory=list, init=False, repr=False)  #: whose scores are at hand
+    _last: list[tuple[Theta, Score]] = field(default_factory=list, init=False, repr=False)  #: the last parameters and their scores
 
     def problem(self, objective: Objective | Measure) -> Problem:
-        """``objective`` as a function of the parameters."""
+        """Return ``objective`` as a function of the parameters."""
         if isinstance(objective, Measure):
             kind = LinearMeasured if self.architecture.linear else Measured
             return kind(worst_tie_order(objective).over(self.task.data, threads=self.task.threads), self.architecture)
@@ -65,25 +65,25 @@ class Composition:
         selects = selecting(worst_tie_order(self.task.measure).over(self.task.data, threads=self.task.threads))
 
         def judge(theta: Theta) -> float:
-            """The value of forces, which have none of their own: what the judge selects by, on the training data."""
+            """Return the value for forces, which have no objective: the measure that the judge selects by, on training data."""
             return selects.mean(self.score(theta))
 
         return ForceProblem(objective, self.architecture, self.task.data, judge, self.l2, self.task.threads)
 
     def phase(self, problem: Problem, optimizer: AnyOptimizer, max_steps: int) -> Phase[Theta]:
-        """A run of ``optimizer`` on ``problem``, of which it asks nothing that it has not."""
+        """Return a run of ``optimizer`` on ``problem``; an error if the problem lacks something that the optimizer needs."""
         patience = None if self.task.valid is None else self.patience
         runs, judge = fitting(optimizer, problem), Judge(self.task, self.score, by_objective=isinstance(problem, ForceProblem))
         return lambda start, recorder: Run(runs, problem, start, judge, max_steps, [self.seed, self.task.bag], patience)(recorder)
 
     def score(self, theta: Theta) -> Score:
-        """Return what scores documents at ``theta``; the last scores are kept for who asks next about the same parameters."""
+        """Return the function that scores documents at ``theta``; the last scores are remembered for the same parameters."""
         if not self._last or self._last[0][0] is not theta:
             self._last[:] = [(theta, CachedScore(self.architecture.score(theta, self.task.threads)))]
         return self._last[0][1]
 
     def start(self, ridge: bool) -> Theta:
-        """The parameters of the model to go on from; else those of ridge regression, of unit deviation within queries, or random ones."""
+        """Return the first parameters: of the model to continue, of ridge regression with unit deviation within queries, or random ones."""
         architecture, data = self.architecture, self.task.data
         if self.task.start is not None:
             return architecture.theta_from(self.task.start)
@@ -129,22 +129,22 @@ class Composed(Ranker):
 
     @property
     def runs_in_threads(self) -> bool:
-        """Objectives and optimizers that a user wrote may not be ready for that."""
+        """False: objectives and optimizers of users may not be safe for threads."""
         return False
 
     @property
     def learns_pairs(self) -> bool:
-        own = self.objective
-        return (own is None or (isinstance(own, Measure) and own.counts_pairs)) and super().learns_pairs
+        objective = self.objective
+        return (objective is None or (isinstance(objective, Measure) and objective.counts_pairs)) and super().learns_pairs
 
-    def idle(self, data: Dataset, validated: bool = False) -> dict[str, str]:
-        """Those of the base; a penalty has no effect on a measure."""
-        found = super().idle(data, validated)
+    def ineffective_settings(self, data: Dataset, validated: bool = False) -> dict[str, str]:
+        """Return the settings without effect; a penalty has none on a measure."""
+        reasons = super().ineffective_settings(data, validated)
         if self.l2 and (self.objective is None or isinstance(self.objective, Measure)):
-            found["l2"] = f"l2={self.l2!r} has no effect on a measure, which does not depend on the size of the scores; leave it out"
-        return found
+            reasons["l2"] = f"l2={self.l2!r} has no effect on a measure, which does not depend on the size of the scores; leave it out"
+        return reasons
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        made = Composition(task, self.scorer.on(task.data), self.l2, self.patience, self.seed)
-        phase = made.phase(made.problem(task.measure if self.objective is None else self.objective), self.optimizer, self.max_iter)
-        return seen(partial(phase, made.start(self.start == "ridge")), made.architecture.at, recorder)
+        recipe = Composition(task, self.scorer.on(task.data), self.l2, self.patience, self.seed)
+        phase = recipe.phase(recipe.problem(task.measure if self.objective is None else self.objective), self.optimizer, self.max_iter)
+        return seen(partial(phase, recipe.start(self.start == "ridge")), recipe.architecture.at, recorder)

@@ -1,8 +1,8 @@
 """Errors that scikit-learn's cross-validation would turn into NaN.
 
-Where a score cannot be computed, ``cross_val_score``, ``GridSearchCV`` and the like warn and put ``error_score`` in its place, NaN by
-default. A search then keeps its first candidate, whatever that is worth. So the whole call must fail. What ``score`` raises is caught
-there; but each result is asked for its ``item``, as arrays have one, and what that raises reaches the caller, unless it is a ValueError.
+If a score cannot be computed, ``cross_val_score``, ``GridSearchCV`` and the like warn and use ``error_score`` instead, NaN by default. A
+search then keeps its first candidate, however bad it is. So the whole call must fail. Errors of ``score`` are caught there. But
+scikit-learn calls ``item`` on each result, as on arrays, and errors of that call reach the user, unless they are ValueErrors.
 """
 
 import sys
@@ -14,7 +14,7 @@ _MODULE, _FUNCTION = "sklearn.model_selection._validation", "_score"
 
 
 class Unscored:
-    """What stands for a score in scikit-learn's cross-validation: an error, raised when the number is asked for."""
+    """A replacement of a score in scikit-learn's cross-validation: an error, raised when the number is read."""
 
     def __init__(self, error: ExactRankError) -> None:
         self._error = error
@@ -28,7 +28,7 @@ class Unscored:
 
 
 def is_cross_validated() -> bool:
-    """Does scikit-learn's cross-validation ask, from however far above?"""
+    """Return whether scikit-learn's cross-validation is among the callers."""
     frame = sys._getframe(1)
     while frame.f_back is not None:
         frame = frame.f_back

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 
@@ -128,27 +128,27 @@ class DirectRank(Ranker):
     high: float | None = setting(default=None, help="Allow no weight above this.")
     window: float | None = setting(default=None, help="In one step, change a weight by at most this times the largest weight.", above=0)
 
-    def resolved_auto(self, data: Dataset) -> Mapping[str, Any]:
+    def resolve_auto(self, data: Dataset) -> Mapping[str, object]:
         many = data.n_queries >= MANY_QUERIES or bool(parse_goal(self.measure).constraints)
         bags = (0 if many else BAGS) if self.bags is None else self.bags
-        found = {"bags": bags, "max_iter": 1 if bags else ROUNDS}
-        return {name: value for name, value in found.items() if getattr(self, name) is None}
+        values = {"bags": bags, "max_iter": 1 if bags else ROUNDS}
+        return {name: value for name, value in values.items() if getattr(self, name) is None}
 
     def check_shards(self, data: Dataset) -> None:
-        """What the base says, and what searches over partitions do not know."""
+        """Raise also for starts that are unknown to searches over partitions."""
         super().check_shards(data)
         if self.start in RANKERS:
             raise IncompatibleError(f"DirectRank on data in several files has no ranker as its start; got start={self.start!r}")
         if data.preferences is not None and self.start == "ridge":
             raise IncompatibleError("start='ridge' needs grades, and the data in several files has pairs; use start='softmax' or 'zero'")
 
-    def idle(self, data: Dataset, validated: bool = False) -> dict[str, str]:
-        """What the declarations say, and the tolerance where there is only one round."""
-        found = super().idle(data, validated)
-        rounds = self.resolved_auto(data).get("max_iter", self.max_iter)
+    def ineffective_settings(self, data: Dataset, validated: bool = False) -> dict[str, str]:
+        """Return the settings without effect; a tolerance has none if there is only one round."""
+        reasons = super().ineffective_settings(data, validated)
+        rounds = self.resolve_auto(data).get("max_iter", self.max_iter)
         if rounds == 1 and not self.settings["tolerance"].is_default(self.tolerance):
-            found["tolerance"] = f"tolerance={self.tolerance!r} has no effect with a single round; leave it out, or set max_iter above 1"
-        return found
+            reasons["tolerance"] = f"tolerance={self.tolerance!r} has no effect with a single round; leave it out, or set max_iter above 1"
+        return reasons
 
     @property
     def is_scale_free(self) -> bool:
@@ -156,12 +156,12 @@ class DirectRank(Ranker):
 
     @property
     def limits(self) -> Limits:
-        """What weights may be."""
+        """The limits of weights."""
         low = 0.0 if self.nonnegative else -math.inf if self.low is None else self.low
         return Limits(low, *(math.inf if limit is None else limit for limit in (self.high, self.window)))
 
     def check_effects(self, data: Dataset, validated: bool = False) -> None:
-        """Also raise where constraints go with settings that cannot keep them."""
+        """Raise also if settings cannot keep the constraints."""
         super().check_effects(data, validated)
         if not parse_goal(self.measure).constraints:
             return
@@ -170,26 +170,26 @@ class DirectRank(Ranker):
                 f"DirectRank: bags={self.bags} takes the mean of models, which need not keep the constraints that each keeps; give bags=0"
             )
 
-    def trained(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+    def train(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         count = self.bag_count(task.data)
         if not count or self.cross_fits(task.data):
-            return super().trained(task, recorder)
+            return super().train(task, recorder)
         search = _Search(self, task)
         return restarts([partial(search.mean, count, start) for start in search.starts], recorder, names=search.names)
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        """A model of all queries or, in a bag, of those that a cross-fitted one sees."""
+        """Train on all queries or, in a bag, on those of one model of a cross-fit."""
         search = _Search(self, task)
         runs, names = [partial(search.alone, number) for number in range(self.restarts)], start_names(self.restarts)
         if task.bags:
-            runs, names = [partial(search.cross_fitted, start) for start in search.starts], search.names
-        found = restarts(runs, recorder, names=names)
-        search.check_constraints(found.iterate)
-        return found
+            runs, names = [partial(search.cross_fit, start) for start in search.starts], search.names
+        trained = restarts(runs, recorder, names=names)
+        search.check_constraints(trained.iterate)
+        return trained
 
 
 class _Search:
-    """What all runs of a fit share."""
+    """The state that all runs of a fit share."""
 
     def __init__(self, ranker: DirectRank, task: Task) -> None:
         self.ranker, self.task = ranker, task
@@ -202,37 +202,37 @@ class _Search:
         self.names = [f"start={start}" for start in self.starts]
         self.judge: Judge[Theta] = Judge(task, self.score, by_objective=True)
         self.measure = worst_tie_order(task.measure).over(task.data, threads=task.threads)
-        self.constraints = [(worst_for(each, task.data, task.threads), each) for each in task.constraints]
+        self.constraints = [(worst_for(constraint, task.data, task.threads), constraint) for constraint in task.constraints]
         self.beside = ranker.runs_in_threads and task.data.is_local  #: Are the models of a bag trained beside each other?
 
     @cached_property
-    def graded(self) -> Dataset:
-        """The data with a grade for each document, as starts need them, also where it has pairs."""
+    def graded_data(self) -> Dataset:
+        """The data with a grade for each document, which starts need, also if it has pairs."""
         return self.task.data if self.task.data.preferences is None else bradley_terry(self.task.data.gather()).judged
 
     def alone(self, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        """The model from the start of that number; the first is the one that was asked for."""
+        """Train from the start of that number; the first is the one of the setting."""
         ranker, rng = self.ranker, np.random.default_rng([self.ranker.seed, number])
         theta = self.start("random" if number else self.first, rng, recorder)
         powell, rounds = Powell(self.limits, ranker.tolerance), CoordinateSearch(ranker.order, self.limits, ranker.tolerance)
         solver: Any = powell if ranker.solver == "powell" else rounds
         problem = self.problem(self.task.threads)
-        whole: Profiled = problem
+        goal: Profiled = problem
         if self.constraints:
-            whole = ConstrainedProfile(problem, self.constraint_profiles)
-            theta = self.towards_constraints(whole, theta)
+            goal = ConstrainedProfile(problem, self.constraint_profiles)
+            theta = self.towards_constraints(goal, theta)
             solver = RandomDirections(solver, self.scale(), ranker.seed)
-        run = Run(solver, whole, theta, self.judged, ranker.max_iter or ROUNDS, rng)
+        run = Run(solver, goal, theta, self.constrained_verdict, ranker.max_iter or ROUNDS, rng)
         return seen(run, lambda theta: Linear(theta, self.task.data.feature_names), recorder)
 
     def mean(self, count: int, start: Start, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        """(1), of models that are trained beside each other."""
+        """Return (1); the models are trained beside each other."""
         shared = self.start(start, np.random.default_rng(self.ranker.seed), recorder)
-        members = [partial(self.bootstrapped, start, shared, number) for number in range(count)]
+        members = [partial(self.fit_bootstrap, start, shared, number) for number in range(count)]
         return bags(members, self.task.verdict, recorder, thread_count(self.task.threads) if self.beside else 1)
 
-    def bootstrapped(self, start: Start, shared: Theta, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        """A model of the queries that are drawn."""
+    def fit_bootstrap(self, start: Start, shared: Theta, number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        """Train on a bootstrap sample of the queries."""
         rng = np.random.default_rng([self.ranker.seed, number])
         _, left_out = bootstrap(self.task.data, rng)
         threads, draw = 1 if self.beside else self.task.threads, BootstrapWeights((self.ranker.seed, number), self.task.data.n_queries)
@@ -242,8 +242,8 @@ class _Search:
         theta = self.start(start, rng, recorder) if start == "random" else shared
         return self.in_bag(problem, theta, unheard, rng, recorder)
 
-    def cross_fitted(self, start: Start, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        """A model of the queries that are seen, by the round that is best for the others."""
+    def cross_fit(self, start: Start, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        """Train on the queries of one model of a cross-fit; the other queries choose the round."""
         rng = np.random.default_rng([self.ranker.seed, self.task.bag])
         theta = self.start(start, rng, recorder)
         return self.in_bag(self.problem(self.task.threads), theta, self.judge, rng, recorder)
@@ -256,7 +256,7 @@ class _Search:
         rng: np.random.Generator,
         recorder: Recorder[Scorer],
     ) -> Trained[Scorer]:
-        """The model that a share of the weights, in random order, leads to from ``theta``: of unit deviation."""
+        """Train a share of the weights, in random order, from ``theta``, and return the model with scores of unit deviation."""
         ranker, data = self.ranker, self.task.data
 
         def scorer(theta: Theta) -> Scorer:
@@ -267,22 +267,22 @@ class _Search:
         return seen(Run(solver, problem, theta, judge, ranker.max_iter or 1, rng), scorer, recorder)
 
     def problem(self, threads: int | None, draw: BootstrapWeights | None = None) -> LinearProfile:
-        """The measure of all queries, or of those that are drawn."""
+        """Return the measure of all queries, or of those in ``draw``."""
         search = self.search if threads == self.measure.threads else SearchedMeasure(replace(self.measure, threads=threads))
         return LinearProfile(search.reweigh(draw), self.ranker.point)
 
     @cached_property
     def search(self) -> SearchedMeasure:
-        """Of all queries: which of them count is asked once."""
+        """The searched measure of all queries, which finds only once which of them count."""
         return SearchedMeasure(self.measure)
 
     @cached_property
     def constraint_profiles(self) -> list[tuple[LinearProfile, Constraint]]:
-        """The measures of the constraints."""
-        return [(LinearProfile.of(measure, self.ranker.point), one) for measure, one in self.constraints]
+        """The profiles of the constraints' measures."""
+        return [(LinearProfile.of(measure, self.ranker.point), constraint) for measure, constraint in self.constraints]
 
     def towards_constraints(self, problem: Profiled, theta: Theta) -> Theta:
-        """``theta`` where it keeps the constraints, else after an exact step towards a convex start for the measure of each.
+        """Return ``theta`` if it keeps the constraints, otherwise after an exact step towards a convex start for the measure of each.
 
         A single weight that meets a constraint at once often costs more than it has to, and single weights lead back only up to the bound.
         """
@@ -293,29 +293,29 @@ class _Search:
                 spot = ascend(spot, best - spot.theta, self.limits)
         return spot.theta
 
-    def judged(self, theta: Theta, objective: float) -> Verdict:
-        """What the judge says; weights that miss a constraint are worse than any that keep it, also by validation data."""
+    def constrained_verdict(self, theta: Theta, objective: float) -> Verdict:
+        """Return the judge's verdict; weights that miss a constraint are worse than any that keep it, also by validation data."""
         verdict = self.judge(theta, objective)
         return replace(verdict, goodness=objective, values=None) if self.constraints and objective < 0 else verdict
 
     def check_constraints(self, scorer: Scorer) -> None:
-        """Raise where the model that was found misses a constraint."""
+        """Raise if the final model misses a constraint."""
         for profile, constraint in self.constraint_profiles:
-            value = profile.value(cast(Linear, scorer).weights)
+            value = profile.value(linear_weights(scorer))
             if constraint.shortfall(value) > 0:
                 raise infeasible(Goal(self.task.measure, self.task.constraints), constraint, value, most=False)
 
     def start(self, kind: Start, rng: np.random.Generator, recorder: Recorder[Scorer]) -> Theta:
-        """Where to start."""
+        """Return the weights of a start."""
         data, limits = self.task.data, self.limits
         if kind == "ridge":
-            return ridge_weights(self.graded)
+            return ridge_weights(self.graded_data)
         if kind == "zero":
             return np.zeros(data.n_features)
         if kind == "random":
             return standard_normal(rng, data.n_features) * self.scale()
         if kind in RANKERS:
-            return recorder.remembered(str(kind), lambda: self.trained_by(RANKERS[kind]))
+            return recorder.remembered(str(kind), lambda: self.weights_of(RANKERS[kind]))
         if isinstance(kind, str):
             return recorder.remembered("softmax", lambda: softmax_weights(self.measure))
         theta, names = np.array(kind, np.float64), data.feature_names
@@ -328,23 +328,29 @@ class _Search:
         return theta
 
     def scale(self) -> Theta:
-        """The weight with which each feature varies by 1 within queries; 0 where it does not vary."""
+        """Return the weight with which each feature varies by 1 within queries; 0 for a constant feature."""
         data = self.task.data
         spread = np.array([deviation_of(data, partial(_column, j)) for j in range(data.n_features)])
         return 1 / np.where(spread > 0, spread, np.inf)
 
-    def trained_by(self, method: type[GradientRanker]) -> Theta:
-        """The weights of another ranker, cross-fitted where there is no validation data to end its training in time."""
-        task, data, parts = replace(self.task, data=self.graded), self.graded, 0
+    def weights_of(self, method: type[GradientRanker]) -> Theta:
+        """Train another ranker and return its weights; it is cross-fitted if there is no validation data to stop its training."""
+        task, data, parts = replace(self.task, data=self.graded_data), self.graded_data, 0
         if task.valid is None:  # each part needs a query that counts
             counts = (data.weights > 0) & ~np.isnan(self.measure.values(self.task.measure.grades))
             task, parts = replace(task, data=data.select(counts)), PARTS if counts.sum() > 1 else 0
         ranker = method(task.measure, bags=parts, seed=self.ranker.seed, threads=task.threads)
-        return cast(Linear, ranker.trained(task, Recorder()).iterate).weights
+        return linear_weights(ranker.train(task, Recorder()).iterate)
 
     def score(self, theta: Theta) -> Score:
-        """Return what scores documents."""
+        """Return the function that scores documents."""
         return partial(linear_scores_of, np.ascontiguousarray(theta), thread_count(self.task.threads))
+
+
+def linear_weights(scorer: Scorer) -> Theta:
+    """Return the weights of a scorer that is known to be linear."""
+    assert isinstance(scorer, Linear)
+    return scorer.weights
 
 
 def softmax_weights(measure: DatasetMeasure) -> Theta:

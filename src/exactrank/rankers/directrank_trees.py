@@ -24,7 +24,7 @@ no further; so the training measure does not fall.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Literal
 
 import numpy as np
 
@@ -45,9 +45,8 @@ from exactrank.learning.trees.steps import exact_steps
 from exactrank.measures.base import Measure
 from exactrank.measures.ties import worst_tie_order
 from exactrank.models.base import Scorer
-from exactrank.models.linear import Linear
 from exactrank.models.tree_ensemble import TreeEnsemble
-from exactrank.rankers.directrank import DirectRank
+from exactrank.rankers.directrank import DirectRank, linear_weights
 from exactrank.rankers.lambda_function import LambdaChoice
 from exactrank.rankers.lambdamart import LambdaMART
 from exactrank.rankers.training_data import TrainingData
@@ -104,20 +103,20 @@ class DirectRankTrees(LambdaMART):
         default=0.7, help="Share of the queries that each tree is fitted to.", above=0, at_most=1, search=Range(0.5, 0.9)
     )
 
-    def resolved_auto(self, data: Dataset) -> Mapping[str, Any]:
-        return super().resolved_auto(data) if self.follow == "lambdas" else {**super().resolved_auto(data), "lambdas": None}
+    def resolve_auto(self, data: Dataset) -> Mapping[str, object]:
+        return super().resolve_auto(data) if self.follow == "lambdas" else {**super().resolve_auto(data), "lambdas": None}
 
-    def idle(self, data: Dataset, validated: bool = False) -> dict[str, str]:
-        """What the declarations say, and the learning rate where no tree is weighed by it."""
-        found = super().idle(data, validated)
+    def ineffective_settings(self, data: Dataset, validated: bool = False) -> dict[str, str]:
+        """Return the settings without effect; a learning rate has none if no tree is weighed by it."""
+        reasons = super().ineffective_settings(data, validated)
         if self.smoothing == 1 and not self.settings["learning_rate"].is_default(self.learning_rate):
-            found["learning_rate"] = (
+            reasons["learning_rate"] = (
                 f"learning_rate={self.learning_rate} has no effect with smoothing=1; leave it out, or set smoothing below 1"
             )
-        return found
+        return reasons
 
     def check_effects(self, data: Dataset, validated: bool = False) -> None:
-        """Raise also where steps cannot be searched."""
+        """Raise also if steps cannot be searched."""
         super().check_effects(data, validated)
         if self.low > self.high:
             raise SettingError(f"DirectRankTrees: low={self.low} is above high={self.high}; low is the shortest step, high the longest")
@@ -141,26 +140,27 @@ class DirectRankTrees(LambdaMART):
         return weight
 
     def check_shards(self, data: Dataset) -> None:
-        """Raise also where all trees would have to be scored at once."""
+        """Raise also if all trees would have to be scored at once."""
         super().check_shards(data)
         if self.leverage:
             raise SettingError(f"DirectRankTrees: leverage={self.leverage} is not known for data in several files; give leverage=0")
 
-    def _is_one_forest(self, given: TrainingData) -> bool:
-        return super()._is_one_forest(given) and not self.leverage
+    def _is_one_forest(self, training: TrainingData) -> bool:
+        return super()._is_one_forest(training) and not self.leverage
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        """The trees; with other weights, where the judge does not think less of them."""
+        """Train the trees; with leverage, use the refitted weights unless the judge finds them worse."""
         trained = super()._fit(task, recorder)
         if not self.leverage:
             return trained
-        found = leveraged(cast(TreeEnsemble, trained.iterate), task, self.leverage, self.seed, recorder)
-        verdict = recorder.finished(found, task.verdict, recorder.made, recorder.made)
-        return trained if verdict.goodness < trained.verdict.goodness else replace(trained, iterate=found, verdict=verdict)
+        assert isinstance(trained.iterate, TreeEnsemble)
+        scorer = refit_weights(trained.iterate, task, self.leverage, self.seed, recorder)
+        verdict = recorder.finished(scorer, task.verdict, recorder.made, recorder.made)
+        return trained if verdict.goodness < trained.verdict.goodness else replace(trained, iterate=scorer, verdict=verdict)
 
 
-def leveraged(scorer: TreeEnsemble, task: Task, bags: int, seed: int, recorder: Recorder[Scorer]) -> TreeEnsemble:
-    """``scorer`` with other weights in its leaves; ``bags`` is the number of bootstrap samples that are averaged."""
+def refit_weights(scorer: TreeEnsemble, task: Task, bags: int, seed: int, recorder: Recorder[Scorer]) -> TreeEnsemble:
+    """Return ``scorer`` with refitted weights of its trees, as a mean over ``bags`` bootstrap samples."""
     if scorer.n_trees < 2:
         return scorer
     measure, data, threads = worst_tie_order(task.measure), task.data.gather(), task.threads
@@ -170,8 +170,8 @@ def leveraged(scorer: TreeEnsemble, task: Task, bags: int, seed: int, recorder: 
     trees = replace(data, X=outputs, feature_names=tuple(f"tree {t}" for t in range(scorer.n_trees)), offset=None, levels={})
     ones = np.ones(scorer.n_trees)
     again = DirectRank(measure, bags=bags, start=ones.tolist(), low=0.0, high=MOST, share=SHARE, seed=seed, threads=threads)
-    mean = recorder.remembered("leverage", lambda: again.trained(Task(measure, trees, threads=threads), Recorder()).iterate)
-    towards, search = cast(Linear, mean).weights - ones, LineSearch(bound)
+    mean = recorder.remembered("leverage", lambda: again.train(Task(measure, trees, threads=threads), Recorder()).iterate)
+    towards, search = linear_weights(mean) - ones, LineSearch(bound)
     search.start(outputs.sum(axis=1, dtype=np.float64))
     step = search.best(_core.linear_scores(outputs, towards, thread_count(threads)), 0.0, 1.0).middle()
     anew = replace(scorer, table=scorer.table.scale(ones + step * towards))

@@ -1,7 +1,6 @@
-"""The queries of training data divided into parts, and what models say of queries that they have not seen.
+"""Cross-fitting: models of all queries except some parts, and their scores of queries that they have not seen.
 
-Which queries have documents of different grades, and so something to teach, is asked once. A model that is trained on some of the parts
-sees the largest grade and the longest query of these parts alone.
+A model that is trained on some of the parts sees the largest grade and the longest query of these parts alone.
 """
 
 from collections.abc import Sequence
@@ -34,58 +33,58 @@ if TYPE_CHECKING:
     from exactrank.rankers.base import Ranker
 
 
-#: With fewer values per thread, waiting for each other takes threads longer than the work.
+#: With fewer values per thread, threads wait for each other longer than they work.
 CELLS_PER_THREAD = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """The ``part`` of each query of ``data``."""
+    """The division of ``data`` into parts: the ``part`` of each query."""
 
     data: Dataset
     part: Rows
 
     @property
     def count(self) -> int:
-        """How many parts there are."""
+        """The number of parts."""
         return int(self.part.max()) + 1
 
     @classmethod
     def of(cls, data: Dataset, parts: int, seed: int) -> "Division":
-        """Parts dealt at random; each has queries with documents of different grades, of which there are at least as many."""
+        """Deal queries into parts at random; each part has queries with documents of different grades, if there are as many."""
         mixed = mixed_queries(data)
         if mixed.sum() < 2:
             raise SettingError(f"cross-fitting needs at least 2 queries with different grades, and the data has {mixed.sum()}; give bags=0")
         return cls(data, deal_parts(mixed, parts, seed))
 
 
-Unseen = Sequence[tuple[Mask, Scorer]]  #: models, each with queries that it has never seen; together all of them
+Unseen = Sequence[tuple[Mask, Scorer]]  #: models, each with queries that it has not seen; together these are all queries
 
 
-def cross_fitted(ranker: "Ranker", task: Task, count: int, recorder: Recorder[Scorer]) -> tuple[Trained[Scorer], Unseen]:
-    """The mean of models that have each seen all parts of the queries except two, and each with the part that it says more about.
+def cross_fit(ranker: "Ranker", task: Task, count: int, recorder: Recorder[Scorer]) -> tuple[Trained[Scorer], Unseen]:
+    """Train models on all parts of the queries except two; return their mean, and each model with the part that it scores.
 
-    One of the two parts chooses the model's iterate; the other is scored by the model, which has never seen it. With two parts
-    in all, the one that chooses is scored too. Scores have unit deviation within queries if their scale has no meaning.
+    One of the two parts chooses the model's iterate; the other has no influence on the model, which scores it. If there are only two
+    parts, the one that chooses is scored too. Scores have unit deviation within queries if their scale has no meaning.
     """
     data, division = task.data, Division.of(task.data, count, ranker.seed)
     part, parts, unseen = division.part, division.count, dict[int, tuple[Mask, Scorer]]()
     workers = _workers(ranker, task, parts)
-    alone = task if workers == 1 else replace(task, threads=thread_count(task.threads) // workers)
-    trainer = ranker if workers == 1 else copy(ranker).set_params(threads=alone.threads)
+    task_of_model = task if workers == 1 else replace(task, threads=thread_count(task.threads) // workers)
+    trainer = ranker if workers == 1 else copy(ranker).set_params(threads=task_of_model.threads)
 
     def member(number: int, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         chooses, scored = part == number, part == (number + (parts > 2)) % parts
         learnt, valid = data.select(~(chooses | scored)), data.select(chooses)
         held_out = valid if ranker.takes.sharded_validation else valid.gather()
-        trained = trainer._fit(replace(alone, data=learnt, valid=held_out, bag=number, bags=parts), recorder)
+        trained = trainer._fit(replace(task_of_model, data=learnt, valid=held_out, bag=number, bags=parts), recorder)
         unseen[number] = scored, comparable(trained.iterate)
         learnt.forget()
         valid.forget()
         return trained
 
     def comparable(scorer: Scorer) -> Scorer:
-        size = deviation_of(data, partial(scores_of, scorer, alone.threads)) if ranker.is_scale_free else 0.0
+        size = deviation_of(data, partial(scores_of, scorer, task_of_model.threads)) if ranker.is_scale_free else 0.0
         return sum_of([scorer], [1 / size]) if size > 0 else scorer
 
     with running_ahead([partial(member, number) for number in range(parts)], recorder, workers) as members:
@@ -94,7 +93,7 @@ def cross_fitted(ranker: "Ranker", task: Task, count: int, recorder: Recorder[Sc
 
 
 def _workers(ranker: "Ranker", task: Task, parts: int) -> int:
-    """The number of models that are trained at the same time: one if the kernels of each can use all threads."""
+    """Return the number of models to train at the same time: one if the kernels of a model can use all threads."""
     if not task.data.is_local or not ranker.runs_in_threads:
         return 1
     threads_per_model = 1 + task.data.n_documents * task.data.n_features // CELLS_PER_THREAD
@@ -102,42 +101,42 @@ def _workers(ranker: "Ranker", task: Task, parts: int) -> int:
 
 
 def out_of_fold(data: Dataset, unseen: Unseen, threads: int | None) -> PerDocument:
-    """The score of each document by a model that has never seen its query; NaN where there is none yet."""
+    """Return the score of each document by a model that has not seen its query; NaN if there is none yet."""
     return data.ask(Concatenated(partial(_out_of_fold, unseen, threads)))
 
 
 def _out_of_fold(unseen: Unseen, threads: int | None, part: Part) -> PerDocument:
-    data, found = part.data, np.full(part.data.n_documents, np.nan)
-    for whole, scorer in unseen:
-        which = whole[part.first : part.first + data.n_queries]
-        if which.any():
-            found[np.repeat(which, data.sizes)] = scorer.score(data.take_queries(which).X, threads)
-    return found
+    data, scores = part.data, np.full(part.data.n_documents, np.nan)
+    for mask_of_all, scorer in unseen:
+        mask = mask_of_all[part.first : part.first + data.n_queries]
+        if mask.any():
+            scores[np.repeat(mask, data.sizes)] = scorer.score(data.take_queries(mask).X, threads)
+    return scores
 
 
-def estimated_by_scores(given: TrainingData, oof: PerDocument, measure: Measure, threads: int | None) -> Result:
-    """Return the measure as asked by scores ``oof`` of all documents that were learnt from, in the order in which they are prepared.
+def estimate_by_scores(training: TrainingData, oof: PerDocument, measure: Measure, threads: int | None) -> Result:
+    """Return the measure of scores ``oof`` of all training documents, which are in the prepared order.
 
-    Grades are what the measure reads by then, so that its column is not needed.
+    The grades already come from the measure's column, which is therefore not read again.
     """
-    judged, scores = given.as_given(oof)
-    values = replace(measure, column=None).on(judged, threads=threads).values(scores)
-    return Evaluation({str(measure): measure}, values[None], judged.qid, judged.weights, 0)[str(measure)]
+    data, scores = training.in_original_order(oof)
+    values = replace(measure, column=None).on(data, threads=threads).values(scores)
+    return Evaluation({str(measure): measure}, values[None], data.qid, data.weights, 0)[str(measure)]
 
 
-def estimated(given: TrainingData, unseen: Unseen, measure: Measure, threads: int | None) -> Result | None:
-    """Return the measure as asked by models that have never seen the query; None if a query has no such model yet."""
-    if not np.all(np.sum([which for which, _ in unseen], axis=0)):
+def estimate_by_models(training: TrainingData, unseen: Unseen, measure: Measure, threads: int | None) -> Result | None:
+    """Return the measure by models that have not seen the query; None if a query has no such model yet."""
+    if not np.all(np.sum([mask for mask, _ in unseen], axis=0)):
         return None
-    data = given.given_learnt
+    data = training.original_joint
     values = np.full(data.n_queries, np.nan)
     for which, scorer in unseen:
         part = data.select(which)
-        values[which] = measure.over(part, threads=threads).values(partial(filled_scores, scorer, given.fill, threads))
+        values[which] = measure.over(part, threads=threads).values(partial(filled_scores, scorer, training.fill, threads))
         part.forget()
     return Evaluation({str(measure): measure}, values[None], data.qid, data.weights, 0)[str(measure)]
 
 
 def filled_scores(scorer: Scorer, fill: PerFeature | None, threads: int | None, data: RankingData) -> PerDocument:
-    """The scores of documents as they were given, with ``fill`` in the place of missing values."""
+    """Return the scores of original documents, with ``fill`` instead of missing values."""
     return scorer.score(fill_missing(data.X, fill, data.offset), threads)

@@ -1,7 +1,7 @@
-"""Estimators of other libraries as rankers: fitted to queries and read as our models by `exactrank.models.estimators`.
+"""Estimators of other libraries as rankers: fitted to queries and converted to models by `exactrank.models.estimators`.
 
-So what they learn can be cross-fitted, blended, saved as data and exported. Validation data, if there is any, chooses how many of the
-trees to keep, by the measure itself, as for the tree rankers of this library.
+So their models can be cross-fitted, blended, saved as data and exported. Validation data, if there is any, chooses the number of trees by
+the measure itself, as for the tree rankers of this library.
 """
 
 from typing import Any
@@ -49,20 +49,20 @@ class Foreign(Ranker):
 
     @property
     def runs_in_threads(self) -> bool:
-        """The estimator sees to threads itself."""
+        """False: the estimator has its own threads."""
         return False
 
     @property
     def keeps_missing(self) -> bool:
-        """Can the estimator? The linear ones of scikit-learn cannot."""
+        """True for estimators that read missing values; the linear ones of scikit-learn do not."""
         return not type(self.estimator).__module__.startswith("sklearn")
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        scorer = recorder.remembered("scorer", lambda: self._learnt(task))
+        scorer = recorder.remembered("scorer", lambda: self._train_estimator(task))
         return Trained(scorer, recorder.finished(scorer, task.verdict, 1, 1), 1)
 
-    def _learnt(self, task: Task) -> Scorer:
-        """What the estimator learns from the queries of ``task``, for features as its data has them."""
+    def _train_estimator(self, task: Task) -> Scorer:
+        """Train the estimator on the queries of ``task``, and return its scorer, for the features of the data."""
         data = task.data.gather()
         try:
             learned = fit_to_queries(
@@ -75,18 +75,18 @@ class Foreign(Ranker):
             raise IncompatibleError(f"{self.title} cannot be trained here: {reason_of(error)}") from error
         if scorer.n_features != data.n_features:
             raise IncompatibleError(f"{self.title} reads {scorer.n_features} of {data.n_features} features; let it read all of them")
-        return _chosen(scorer.relative_to(data.offset, data.feature_names), task)
+        return _select_trees(scorer.relative_to(data.offset, data.feature_names), task)
 
 
-def _chosen(scorer: Scorer, task: Task) -> Scorer:
-    """The first trees of ``scorer``, as many as validation data selects; without any, or of another kind, all of it."""
+def _select_trees(scorer: Scorer, task: Task) -> Scorer:
+    """Return the first trees of ``scorer``, as many as validation data selects; without such data, or without trees, all of it."""
     if not isinstance(scorer, TreeEnsemble) or task.valid is None:
         return scorer
     parts = (task.data.gather(), task.valid.gather())
     judge: Judge[list[Any]] = Judge(task, lambda sums: lambda data: sums[data is parts[1]])
     sums, choice = [np.zeros(part.n_documents) for part in parts], None
     for count, tree in enumerate(scorer.single_trees(), 1):
-        sums = [own + tree.score(part.X, task.threads) for own, part in zip(sums, parts, strict=True)]
+        sums = [total + tree.score(part.X, task.threads) for total, part in zip(sums, parts, strict=True)]
         verdict = judge(sums, 0.0)
         choice = StepChoice.of(count, verdict) if choice is None else choice.after(count, verdict)
     return scorer if choice is None else TreeEnsemble(scorer.table.first(choice.candidate), scorer.feature_names)

@@ -1,4 +1,4 @@
-"""What all gradient rankers share: recipes of `Composition` whose optimizer follows a slope.
+"""The base of gradient rankers: recipes of `Composition` whose optimizer follows a slope.
 
 A ranker names its objective; this file trains on it. With ``sgd`` training is as Burges, Ragno & Le (2006) published it: one
 update per query, a learning rate that falls when the value does, restarts, the rate and the epoch chosen on validation data.
@@ -28,7 +28,7 @@ from exactrank.rankers.checks import Takes
 from exactrank.rankers.composed import AnyOptimizer, Composition
 
 Solver = Literal["auto", "sgd", "adam", "lbfgs"]
-#: The learning rates that are tried where none is given.
+#: The learning rates that are tried by default.
 RATES = {"sgd": (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2), "adam": (0.001, 0.01, 0.1)}
 
 
@@ -36,9 +36,9 @@ class GradientRanker(Ranker):
     """The base of rankers that follow a slope."""
 
     takes = Takes(start=(Linear, Network), shards=True)
-    #: Has the objective several maxima? Then a linear model starts from ridge regression.
+    #: True if the objective has several maxima; a linear model then starts from ridge regression.
     rugged: ClassVar[bool] = False
-    #: What solver="auto" is.
+    #: The solver that "auto" means.
     preferred: ClassVar[Solver] = "lbfgs"
 
     hidden: int | None = setting(
@@ -81,34 +81,34 @@ class GradientRanker(Ranker):
 
     @abstractmethod
     def _objective(self, measure: Measure) -> Objective:
-        """What is maximized."""
+        """Return the objective to maximize."""
 
-    def resolved_auto(self, data: Dataset) -> Mapping[str, object]:
+    def resolve_auto(self, data: Dataset) -> Mapping[str, object]:
         return {"solver": self.preferred} if self.solver == "auto" else {}
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        made = Composition(task, form_of(self.hidden).on(task.data), self.l2, self.patience, self.seed)
-        return seen(partial(phases, self._phases(made), self._start(made)), made.architecture.at, recorder)
+        composition = Composition(task, form_of(self.hidden).on(task.data), self.l2, self.patience, self.seed)
+        return seen(partial(phases, self._phases(composition), self._start(composition)), composition.architecture.at, recorder)
 
-    def _start(self, made: Composition) -> Theta:
-        """Where training starts."""
-        return made.start(ridge=self.rugged and made.architecture.linear)
+    def _start(self, composition: Composition) -> Theta:
+        """Return the parameters at which training starts."""
+        return composition.start(ridge=self.rugged and composition.architecture.linear)
 
-    def _phases(self, made: Composition) -> list[Phase[Theta]]:
-        """The whole of training, each from where the best of the one before ended."""
-        return [self._climb(made, self._objective(made.task.measure))]
+    def _phases(self, composition: Composition) -> list[Phase[Theta]]:
+        """Return the phases of training; each starts from the best iterate of the one before."""
+        return [self._climb(composition, self._objective(composition.task.measure))]
 
-    def _climb(self, made: Composition, objective: Objective) -> Phase[Theta]:
-        """Up ``objective``: with each learning rate that is to be tried, and on with the best of them."""
-        problem, solver = made.problem(objective), self.preferred if self.solver == "auto" else self.solver
+    def _climb(self, composition: Composition, objective: Objective) -> Phase[Theta]:
+        """Return the phase that climbs ``objective``: trials of several learning rates, then the rest with the best of them."""
+        problem, solver = composition.problem(objective), self.preferred if self.solver == "auto" else self.solver
         if solver == "lbfgs":
-            return made.phase(problem, LBFGS(), self.max_iter)
+            return composition.phase(problem, LBFGS(), self.max_iter)
         rates = RATES[solver] if self.learning_rate is None else (self.learning_rate,)
         optimizers: list[AnyOptimizer] = [SGD(rate) if solver == "sgd" else Adam(rate, self.batch_size) for rate in rates]
         if len(rates) == 1:
-            return made.phase(problem, optimizers[0], self.max_iter)
+            return composition.phase(problem, optimizers[0], self.max_iter)
         short = min(self.trial_iter or self.max_iter, self.max_iter)
-        tried = [made.phase(problem, one, short) for one in optimizers]
-        rest = [made.phase(problem, one, self.max_iter - short) for one in optimizers] if short < self.max_iter else []
+        first = [composition.phase(problem, optimizer, short) for optimizer in optimizers]
+        rest = [composition.phase(problem, optimizer, self.max_iter - short) for optimizer in optimizers] if short < self.max_iter else []
         names = [f"learning_rate={rate:g}" for rate in rates]
-        return lambda start, recorder: trials([partial(run, start) for run in tried], rest, recorder, names)
+        return lambda start, recorder: trials([partial(run, start) for run in first], rest, recorder, names)

@@ -1,8 +1,8 @@
-"""The settings of a lambda function, for networks and for trees alike, and which objective they mean."""
+"""The settings of a lambda function, for networks and trees alike, and the objective that they define."""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from exactrank._support.settings import Configured, setting
 from exactrank.data.dataset import Dataset
@@ -15,11 +15,11 @@ from exactrank.measures.parse import parse_measure
 
 LambdaChoice = Literal["logistic", "step", "spring", "sampled", "finite-difference"] | PairForce | Objective
 OF_PAIRS = ("logistic", "step", "spring")
-A_FUNCTION = "a function"  #: what ``lambdas`` comes to where it is one of pairs
+A_FUNCTION = "a function"  #: the resolved value of ``lambdas`` if it is a function of pairs
 
 
 class LambdaFunction(Configured):
-    """The settings of rankers that follow forces between documents, and what they mean: a base beside that of the rankers."""
+    """The settings of rankers that follow forces between documents: a second base class of these rankers."""
 
     lambdas: LambdaChoice = setting(
         default="logistic",
@@ -77,31 +77,34 @@ class LambdaFunction(Configured):
 
     @property
     def runs_in_threads(self) -> bool:
-        """Functions that a user wrote may not be ready to be called from several threads."""
+        """False for functions of users, which may not be safe for threads."""
         return isinstance(self.lambdas, str) and bool(super().runs_in_threads)  # type: ignore[misc]  # which the ranker has
 
     @property
     def learns_pairs(self) -> bool:
         return isinstance(self.lambdas, str) and self.lambdas in (*OF_PAIRS, "sampled")
 
-    def resolved_auto(self, data: Dataset) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = super().resolved_auto(data)  # type: ignore[misc]  # which the ranker has
-        return found if isinstance(self.lambdas, str | Objective) else {**found, "lambdas": A_FUNCTION}
+    def resolve_auto(self, data: Dataset) -> Mapping[str, object]:
+        resolved: Mapping[str, object] = super().resolve_auto(data)  # type: ignore[misc]  # which the ranker has
+        return resolved if isinstance(self.lambdas, str | Objective) else {**resolved, "lambdas": A_FUNCTION}
 
     def _objective(self, measure: Measure) -> Objective:
-        """What the settings mean where ``measure`` is trained on, which over the whole list weighs pairs if it then still prefers ranks."""
-        chosen, neighbors, truncation, seed = self.lambdas, self.neighbors, self.truncation, self.seed  # type: ignore[attr-defined]
+        """Return the objective for training on ``measure``.
+
+        Pairs are weighed by the measure without its cutoff, unless it would then value all ranks alike.
+        """
+        lambdas, neighbors, truncation, seed = self.lambdas, self.neighbors, self.truncation, self.seed  # type: ignore[attr-defined]
         flat = isinstance(measure, Discounted) and len(set(measure.discounts(3).tolist())) == 1
         weighing = parse_measure(self.weighted_by) if self.weighted_by is not None else measure if flat else replace(measure, k=None)
-        match chosen:
+        match lambdas:
             case "logistic" | "step" | "spring":
                 near, limits = self.near or None, (neighbors, truncation)
-                return Lambdas(weighing, chosen, self.margin, *limits, near, normalize=self.normalize, score_l2=self.score_l2)
+                return Lambdas(weighing, lambdas, self.margin, *limits, near, normalize=self.normalize, score_l2=self.score_l2)
             case "sampled":
-                drawn = SampledLambdas(weighing, samples=self.samples, noise=self.noise, seed=seed, score_l2=self.score_l2)
-                return replace(drawn, neighbors=neighbors, truncation=truncation, normalize=self.normalize)
+                objective = SampledLambdas(weighing, samples=self.samples, noise=self.noise, seed=seed, score_l2=self.score_l2)
+                return replace(objective, neighbors=neighbors, truncation=truncation, normalize=self.normalize)
             case "finite-difference":
                 return FiniteDifference(weighing, self.margin, score_l2=self.score_l2)
             case Objective():
-                return chosen
-        return PairForces(chosen, weighing, score_l2=self.score_l2)
+                return lambdas
+        return PairForces(lambdas, weighing, score_l2=self.score_l2)

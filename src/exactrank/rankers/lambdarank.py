@@ -69,19 +69,19 @@ class LambdaRank(LambdaFunction, GradientRanker):
     polish_iter: int = setting(default=10, help="Maximum number of rounds of polishing.", at_least=1, only={"polish": SOME})
     l2: float = 0.02
 
-    def _phases(self, made: Composition) -> list[Phase[Theta]]:
-        objective = self._objective(made.task.measure)
-        runs = [self._climb(made, objective)]
-        if self.start == "ranknet" and made.task.start is None:
-            runs.insert(0, made.phase(made.problem(Lambdas()), LBFGS(), START_STEPS))
+    def _phases(self, composition: Composition) -> list[Phase[Theta]]:
+        objective = self._objective(composition.task.measure)
+        runs = [self._climb(composition, objective)]
+        if self.start == "ranknet" and composition.task.start is None:
+            runs.insert(0, composition.phase(composition.problem(Lambdas()), LBFGS(), START_STEPS))
         if self.polish is not None:
-            runs.append(polish(made, objective, self.polish_iter))
+            runs.append(polish(composition, objective, self.polish_iter))
         return runs
 
 
 @dataclass(frozen=True, eq=False)
 class _Units:
-    """What the hidden units say, as features."""
+    """The outputs of the hidden units as features."""
 
     architecture: Architecture
     theta: Theta
@@ -99,7 +99,7 @@ class _Units:
 
 
 class _Polish:
-    """The measure as a function of the weights in which scores are linear, with the objective's slope for a direction to try."""
+    """The measure as a function of the weights in which scores are linear, with the objective's slope as a direction to try."""
 
     def __init__(self, measure: Measure, start: Theta, problem: Parametric) -> None:
         units = None if problem.architecture.linear else _Units(problem.architecture, start)
@@ -110,24 +110,26 @@ class _Polish:
         self._start, self._problem = start, problem
 
     def slope(self, weights: Theta) -> Theta:
-        return self._problem.architecture.linear_weights(self._problem.value_and_slope(self.whole(weights))[1])
+        return self._problem.architecture.linear_weights(self._problem.value_and_slope(self.all_parameters(weights))[1])
 
-    def whole(self, weights: Theta) -> Theta:
-        """All parameters, with other weights."""
+    def all_parameters(self, weights: Theta) -> Theta:
+        """Return all parameters, with other weights."""
         return self._problem.architecture.with_linear_weights(self._start, weights)
 
 
-def polish(made: Composition, objective: Objective, max_iter: int) -> Phase[Theta]:
-    """A phase of at most ``max_iter`` rounds."""
-    task, architecture = made.task, made.architecture
+def polish(composition: Composition, objective: Objective, max_iter: int) -> Phase[Theta]:
+    """Return the phase of polishing, with at most ``max_iter`` rounds."""
+    task, architecture = composition.task, composition.architecture
 
     def run(theta: Theta, recorder: Recorder[Theta]) -> Trained[Theta]:
-        problem = _Polish(worst_tie_order(task.measure), theta, Parametric(objective, architecture, task.data, made.l2, task.threads))
+        problem = _Polish(
+            worst_tie_order(task.measure), theta, Parametric(objective, architecture, task.data, composition.l2, task.threads)
+        )
 
         def score(weights: Theta) -> Score:
-            return made.score(problem.whole(weights))
+            return composition.score(problem.all_parameters(weights))
 
-        polishing = Run(SlopeAndCoordinates(), problem, architecture.linear_weights(theta), Judge(task, score), max_iter, made.seed)
-        return seen(polishing, problem.whole, recorder)
+        polishing = Run(SlopeAndCoordinates(), problem, architecture.linear_weights(theta), Judge(task, score), max_iter, composition.seed)
+        return seen(polishing, problem.all_parameters, recorder)
 
     return run

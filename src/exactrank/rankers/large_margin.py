@@ -1,4 +1,4 @@
-"""What large-margin rankers share: a loss, a penalty whose strength the data may choose, and a solver that knows its gap to the optimum.
+"""The base of large-margin rankers: a loss, a penalty whose strength the data may choose, and a solver with a certified gap.
 
     least over theta of  J(theta) = l2/2 |theta - theta0|^2 + mean over queries of loss_q(theta)                (1)
 
@@ -77,18 +77,18 @@ class LargeMarginRanker(Ranker):
 
     @abstractmethod
     def _optimizer(self, problem: RegularizedRisk) -> Solves:
-        """What solves (1); where the problem is convex, or a `ConcaveConvexBundle` solves it, it can go on at another strength."""
+        """Return the solver of (1); for a convex problem, or as a `ConcaveConvexBundle`, it can continue at another strength."""
 
     def _architecture(self, data: Dataset) -> Architecture:
         return LinearModel().on(data)
 
     @property
     def _stale(self) -> int | None:
-        """After how many steps without a better iterate training ends, where the solver does not know when it is done."""
+        """The number of steps without a better iterate that ends training, if the solver has no criterion of its own."""
         return None
 
     def _start(self, problem: RegularizedRisk) -> Theta:
-        """Where the first strength starts: as good as at 0, where all documents tie and the order of the rows would rank them."""
+        """Return the start of the first strength: close to 0, but not 0, where all documents tie and the order of rows would decide."""
         architecture = problem.architecture
         if not architecture.linear:
             return architecture.initial(np.random.default_rng(self.seed))
@@ -99,7 +99,7 @@ class LargeMarginRanker(Ranker):
         return problem.center + (NUDGE * loss / steepness * direction if steepness > 0 else 0.0)
 
     def _remark(self, problem: RegularizedRisk, reached: Duality | None) -> str:
-        """What to say of a solution that is of no use."""
+        """Return a remark on a useless solution; empty if there is none."""
         return ""
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
@@ -109,35 +109,35 @@ class LargeMarginRanker(Ranker):
         if not self.settings["folds"].is_default(self.folds) and (valid is not None or not choices):
             who = "nothing is left to choose" if valid is None else "validation data chooses"
             raise SettingError(f"{type(self).__name__}: folds={self.folds} has no effect if {who}; leave it out")
-        paths = [self._path(f"path {number}", chosen, problem, task.data) for number, (chosen, problem) in enumerate(problems)]
+        paths = [self._path(f"path {number}", choice, problem, task.data) for number, (choice, problem) in enumerate(problems)]
         judge: Judge[Theta] = Judge(task, lambda theta: architecture.score(theta, task.threads), by_objective=True)
-        whole: Recorder[Theta] = recorder.part(view=architecture.at)
-        last, compared = whole, tuple[Alternative, ...]()
+        theta_recorder: Recorder[Theta] = recorder.part(view=architecture.at)
+        last, compared = theta_recorder, tuple[Alternative, ...]()
         if choices and valid is None:
-            apart = [replace(path, strengths={l2: chosen}) for path in paths for l2, chosen in path.strengths.items()]
-            every = partial(_candidates, paths)
-            verdicts = by_folds(every, len(apart), judge, self.folds, self.seed, whole.part())
+            single_paths = [replace(path, strengths={l2: choice}) for path in paths for l2, choice in path.strengths.items()]
+            candidates = partial(_all_candidates, paths)
+            verdicts = by_folds(candidates, len(single_paths), judge, self.folds, self.seed, theta_recorder.part())
             number = choose_on_paths(verdicts, [len(path.strengths) for path in paths])
-            compared = alternatives([_name(chosen) for path in apart for chosen in path.strengths.values()], verdicts, number)
-            paths, last = [apart[number]], whole.part(1, 2, latest=True)
+            compared = alternatives([_name(choice) for path in single_paths for choice in path.strengths.values()], verdicts, number)
+            paths, last = [single_paths[number]], theta_recorder.part(1, 2, latest=True)
         trained = self._best_along(paths, task.data, judge, last)
         compared = compared or trained.alternatives
         return Trained(
-            architecture.at(trained.iterate), trained.verdict, whole.made, trained.trouble, trained.chosen, alternatives=compared
+            architecture.at(trained.iterate), trained.verdict, theta_recorder.made, trained.trouble, trained.chosen, alternatives=compared
         )
 
-    def _path(self, name: str, chosen: Mapping[str, object], problem: Problem, data: Dataset) -> "Path":
-        """The strengths to be tried with some settings."""
+    def _path(self, name: str, choice: Mapping[str, object], problem: Problem, data: Dataset) -> "Path":
+        """Return the path of strengths to try with the settings of ``choice``."""
         if self.l2 != "auto":
-            return Path(self, name, problem, {self.l2: chosen})
-        whole = problem(data)
-        loss, slope = whole.risk(np.zeros_like(whole.center) if whole.architecture.linear else self._start(whole))
+            return Path(self, name, problem, {self.l2: choice})
+        posed = problem(data)
+        loss, slope = posed.risk(np.zeros_like(posed.center) if posed.architecture.linear else self._start(posed))
         largest = dot(slope, slope) / loss if loss > 0 and np.any(slope) else 1.0
         strengths = [float(largest * power(10.0, -i / 2)) for i in range(STRENGTHS)]
-        return Path(self, name, problem, {l2: {**chosen, "l2": l2} for l2 in strengths})
+        return Path(self, name, problem, {l2: {**choice, "l2": l2} for l2 in strengths})
 
     def _best_along(self, paths: Sequence["Path"], data: Dataset, judge: Judge[Theta], recorder: Recorder[Theta]) -> Trained[Theta]:
-        """The candidate to keep, with what is to be said of it."""
+        """Train the candidates of ``paths``, and return the best, with remarks."""
         ends: list[tuple[Trained[Theta], Candidate]] = []
 
         def end(candidate: Candidate, part: Recorder[Theta]) -> Trained[Theta]:
@@ -145,21 +145,21 @@ class LargeMarginRanker(Ranker):
             return ends[-1][0]
 
         def along(path: Path, part: Recorder[Theta]) -> Trained[Theta]:
-            return restarts([partial(end, one) for one in path.candidates(data, judge)], part, self.patience, rule=average)
+            return restarts([partial(end, candidate) for candidate in path.candidates(data, judge)], part, self.patience, rule=average)
 
-        kept = restarts([partial(along, path) for path in paths], recorder).verdict
-        number = next(number for number, (one, _) in enumerate(ends) if one.verdict is kept)
+        best_verdict = restarts([partial(along, path) for path in paths], recorder).verdict
+        number = next(number for number, (trained, _) in enumerate(ends) if trained.verdict is best_verdict)
         best, candidate = ends[number]
         if len(ends) > 1:
-            names, verdicts = [_name(one.chosen) for _, one in ends], [one.verdict for one, _ in ends]
+            names, verdicts = [_name(candidate.choice) for _, candidate in ends], [trained.verdict for trained, _ in ends]
             best = replace(best, alternatives=alternatives(names, verdicts, number))
-        trouble = best.trouble or self._remark(candidate.posed()[0].at(candidate.l2), best.duality)
-        return replace(best, trouble=trouble, chosen=candidate.chosen)
+        trouble = best.trouble or self._remark(candidate.pose_problem()[0].at(candidate.l2), best.duality)
+        return replace(best, trouble=trouble, chosen=candidate.choice)
 
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """Problems that differ in strength alone, the strongest first; with each strength the settings that are chosen by choosing it."""
+    """Problems that differ only in strength, the strongest first; each strength comes with the settings that it stands for."""
 
     ranker: LargeMarginRanker
     name: str
@@ -167,32 +167,32 @@ class Path:
     strengths: Mapping[float, Mapping[str, object]]
 
     def candidates(self, data: Dataset, judge: Judge[Theta] | None = None) -> list["Candidate"]:
-        """What there is to solve on ``data``, in turn; without a ``judge`` by the objective alone."""
+        """Return the candidates on ``data``, in order; without a ``judge`` the objective alone decides."""
 
         @cache
-        def posed() -> tuple[RegularizedRisk, Theta]:
+        def pose_problem() -> tuple[RegularizedRisk, Theta]:
             problem = self.problem(data)
             return problem, self.ranker._start(problem)
 
         last = list(self.strengths)[-1]
-        return [Candidate(self, posed, l2, chosen, judge or unheard, l2 == last) for l2, chosen in self.strengths.items()]
+        return [Candidate(self, pose_problem, l2, choice, judge or unheard, l2 == last) for l2, choice in self.strengths.items()]
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A run that solves a problem at one strength; where its solver can, from where the candidate before it on the path ended."""
+    """A run that solves a problem at one strength, from the end of the previous candidate of the path if the solver can."""
 
     path: Path
-    posed: Callable[[], tuple[RegularizedRisk, Theta]]  #: the problem at any strength, and where to begin; made when first asked for
+    pose_problem: Callable[[], tuple[RegularizedRisk, Theta]]  #: returns the problem at any strength, and the start
     l2: float
-    chosen: Mapping[str, object]
+    choice: Mapping[str, object]
     judge: Callable[[Theta, float], Verdict]
-    last: bool  #: no other comes after it on the path
+    last: bool  #: the last candidate of the path
 
     def __call__(self, recorder: Recorder[Theta]) -> Trained[Theta]:
-        """The best iterate."""
-        ranker, (whole, start) = self.path.ranker, self.posed()
-        problem = whole.at(self.l2)
+        """Train, and return the best iterate."""
+        ranker, (base_problem, start) = self.path.ranker, self.pose_problem()
+        problem = base_problem.at(self.l2)
         optimizer = ranker._optimizer(problem)
         chain = self.path.name if problem.convex or isinstance(optimizer, ConcaveConvexBundle) else ""
         trained = Run(optimizer, problem, start, self.judge, ranker.max_iter, ranker.seed, ranker._stale, chain=chain)(recorder)
@@ -202,7 +202,7 @@ class Candidate:
 
 
 def _towards_grades(threads: int, part: Part) -> list[Theta]:
-    """The covariance of features and grades within queries, and of features and given pairs, summed over wide blocks."""
+    """Return the covariance of features with grades within queries, and with pairs, summed over wide blocks."""
     data = part.data
     grades = np.repeat(data.weights, data.sizes) * centered(data.y, data.indptr)
     if data.preferences is not None:
@@ -211,11 +211,11 @@ def _towards_grades(threads: int, part: Part) -> list[Theta]:
     return pull_backs(data, grades, threads)
 
 
-def _name(chosen: Mapping[str, object]) -> str:
-    """The settings of a candidate, as a report shows them."""
-    return ", ".join(f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}" for name, value in chosen.items())
+def _name(choice: Mapping[str, object]) -> str:
+    """Return the settings of a candidate in one line."""
+    return ", ".join(f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}" for name, value in choice.items())
 
 
-def _candidates(paths: Sequence[Path], data: Dataset) -> list[Candidate]:
-    """All that folds choose from."""
-    return [one for path in paths for one in path.candidates(data)]
+def _all_candidates(paths: Sequence[Path], data: Dataset) -> list[Candidate]:
+    """Return the candidates of all ``paths``."""
+    return [candidate for path in paths for candidate in path.candidates(data)]

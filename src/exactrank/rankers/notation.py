@@ -1,4 +1,4 @@
-"""How methods are written, on the command line and in lists of them.
+"""The notation of methods, on the command line and in lists.
 
 ``lambdamart``, ``lambdamart(trees=100, leaves=15)``, ``small=lambdamart(leaves=7)``, ``package.module:Class``. Settings are Python
 literals, as in the notation of measures. The part before ``=`` is a label for tables; without one, tables show the method as written.
@@ -22,7 +22,7 @@ _OPENING, _CLOSING = "([{", ")]}"
 
 @dataclass(frozen=True)
 class Method:
-    """A method as it is written; ``str`` writes it again.
+    """A method in its notation; ``str`` returns that notation.
 
     >>> str(parse_method("lambdamart( trees = 100 )")), parse_method("small=lambdamart(leaves=7)").label
     ('lambdamart(trees=100)', 'small')
@@ -37,12 +37,12 @@ class Method:
 
     @property
     def title(self) -> str:
-        """What tables call it: by its label, or as it is written, a class without its path."""
+        """The title in tables: the label or the notation, in which a class has no path."""
         return self.label or str(Method(self.name.rpartition(":")[2], self.settings))
 
 
 def parse_method(text: str, what: str = "a method", example: str = EXAMPLE) -> Method:
-    """The method that ``text`` writes, whether or not there is one of that name; errors say ``what`` it should be, as in ``example``."""
+    """Return the method in the notation ``text``, which need not exist; errors say ``what`` is expected, with an ``example``."""
     form = _FORM.fullmatch(text)
     if form is None:
         raise DataError(f"{text!r} is not {what}; {example}")
@@ -53,28 +53,28 @@ def parse_method(text: str, what: str = "a method", example: str = EXAMPLE) -> M
 
 
 def split_methods(text: str) -> list[str]:
-    """``text`` split at commas outside of brackets and quotes.
+    """Split ``text`` at commas outside of brackets and quotes.
 
     >>> split_methods("ridge, lambdamart(trees=100, leaves=15), lightgbm")
     ['ridge', 'lambdamart(trees=100, leaves=15)', 'lightgbm']
     """
-    found, depth, quote, start, at = [], 0, "", 0, 0
-    while at < len(text):
-        letter = text[at]
+    methods, depth, quote, start, index = [], 0, "", 0, 0
+    while index < len(text):
+        letter = text[index]
         if quote:
-            at += letter == "\\"  # what it escapes is skipped too
+            index += letter == "\\"  # what it escapes is skipped too
             quote = "" if letter == quote else quote
         elif letter in "'\"":
             quote = letter
         elif letter in _OPENING + _CLOSING:
             depth += 1 if letter in _OPENING else -1
         elif letter == "," and depth == 0:
-            found.append(text[start:at].strip())
-            start = at + 1
-        at += 1
+            methods.append(text[start:index].strip())
+            start = index + 1
+        index += 1
     if depth or quote:
         raise DataError(f"{text!r}: {'a quote' if quote else 'a bracket'} is not closed; {EXAMPLE}")
-    found.append(text[start:].strip())
-    if not all(found):
+    methods.append(text[start:].strip())
+    if not all(methods):
         raise DataError(f"{text!r} has an empty place where a method should be; separate methods with a single comma")
-    return found
+    return methods

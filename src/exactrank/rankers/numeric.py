@@ -1,7 +1,7 @@
-"""Tables as numbers: what a ranker that takes numbers alone is given of data with missing values and categories.
+"""Tables as numbers: training data for rankers that cannot read missing values or categories.
 
-The feature's mean in training stands for a missing value. A category is left out: in training its column is 0 throughout, and the model has
-no weight for it. So the model scores the table as it is, beside models that keep missing values and split categories.
+The feature's mean in training replaces a missing value. A category is left out: in training its column is 0 throughout, and the model has
+no weight for it. So the model scores the original table, beside models that keep missing values and split categories.
 """
 
 from collections.abc import Collection
@@ -31,10 +31,10 @@ from exactrank.models.tree_ensemble import TreeEnsemble
 
 
 @dataclass(frozen=True, eq=False)
-class AsNumbers:
-    """What is done to prepared data, or to a partition: ``stands`` replace missing values, and the columns ``left_out`` become 0."""
+class ToNumbers:
+    """The transformation of a table to numbers: ``fill_values`` replace missing values, and the columns ``left_out`` become 0."""
 
-    stands: Matrix | None
+    fill_values: Matrix | None
     left_out: tuple[int, ...]
 
     def __call__(self, data: RankingData) -> RankingData:
@@ -42,17 +42,17 @@ class AsNumbers:
         X = empty_matrix(data.X.shape, data.X)
         np.copyto(X, data.X)
         X[:, list(self.left_out)] = 0.0
-        if self.stands is not None:
-            fill_in(X, self.stands)
+        if self.fill_values is not None:
+            fill_in(X, self.fill_values)
         return replace(data, X=seal(X), levels=NO_LEVELS)
 
 
 @dataclass(frozen=True, eq=False)
 class NumericData:
-    """Training ``data`` as numbers, and how they came about."""
+    """Training ``data`` as numbers, and the transformation that made them."""
 
     data: Dataset
-    form: AsNumbers
+    form: ToNumbers
     names: tuple[str, ...]  #: of the categories that are left out
 
     @classmethod
@@ -60,23 +60,23 @@ class NumericData:
         """Return ``data`` without those of its features that are ``categories``; missing values are replaced unless ``keep``."""
         left_out = tuple(j for j, name in enumerate(data.feature_names) if name in categories)
         names = tuple(data.feature_names[j] for j in left_out)
-        stands = None
+        fill_values = None
         if not keep:
             holes = np.sum(data.ask(EachPart(partial(_holes, thread_count(threads)))), axis=0)
             if left_out or np.any(holes):  # a level that is not known counts as missing
                 sums = data.ask(EachBlock(_sums))
-                stands = stand_ins(mean_values(sums, data.n_documents - holes, data.offset), data.offset)
-                stands[list(left_out)] = 0.0
-        form = AsNumbers(stands, left_out)
-        if stands is None and not left_out:
+                fill_values = stand_ins(mean_values(sums, data.n_documents - holes, data.offset), data.offset)
+                fill_values[list(left_out)] = 0.0
+        form = ToNumbers(fill_values, left_out)
+        if fill_values is None and not left_out:
             return cls(data, form, names)
         return cls(data.without_levels().transform(form), form, names)
 
     def scorer_of_table(self, scorer: Scorer) -> Scorer:
         """Return the scorer that scores the table as ``scorer`` does these numbers; raise if its kind cannot leave a feature out."""
-        found: Any = _without(scorer, self.form.left_out, self.names)
-        stands = self.form.stands
-        return found if stands is None else replace(found, missing="mean", fill=stands.astype(np.float64))  # type: ignore[no-any-return]
+        reduced: Any = _without(scorer, self.form.left_out, self.names)
+        fill_values = self.form.fill_values
+        return reduced if fill_values is None else replace(reduced, missing="mean", fill=fill_values.astype(np.float64))  # type: ignore[no-any-return]
 
 
 def _holes(threads: int, part: Part) -> npt.NDArray[np.int64]:

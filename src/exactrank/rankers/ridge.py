@@ -34,7 +34,7 @@ from exactrank.models.linear import Linear
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.checks import Takes
 
-#: What is tried (1).
+#: The strengths (1) that are tried.
 STRENGTHS = power(10.0, 2 - np.arange(11) / 2)
 FOLDS = 5
 
@@ -62,14 +62,14 @@ class Ridge(Ranker):
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         compared, l2 = tuple[Alternative, ...](), self.l2
         if l2 == "auto":
-            compared = recorder.remembered("l2", lambda: self._compared(task))
+            compared = recorder.remembered("l2", lambda: self._compare_strengths(task))
             l2 = float(STRENGTHS[[one.chosen for one in compared]][0])
         scorer = Linear(ridge_weights(task.data, l2), task.data.feature_names)
-        chosen = {"l2": l2} if self.l2 == "auto" else {}
-        return Trained(scorer, recorder.finished(scorer, task.verdict, 0, 0), chosen=chosen, alternatives=compared)
+        choice = {"l2": l2} if self.l2 == "auto" else {}
+        return Trained(scorer, recorder.finished(scorer, task.verdict, 0, 0), chosen=choice, alternatives=compared)
 
-    def _compared(self, task: Task) -> tuple[Alternative, ...]:
-        """How the strengths compare, and which of them is chosen."""
+    def _compare_strengths(self, task: Task) -> tuple[Alternative, ...]:
+        """Return the strengths with their values; one of them is marked as chosen."""
         data, judges = task.data, task.data if task.valid is None else task.valid
         folds = None if task.valid is not None else FoldNumbers(data.n_queries, min(FOLDS, data.n_queries), self.seed)
         tried = np.array(list(ridge_paths(data, STRENGTHS, folds)))
@@ -89,10 +89,12 @@ class _Tried:
 
     def __call__(self, part: Part) -> npt.NDArray[np.float64]:
         data, bound = part.data, bounded_gain(self.measure.on(part.data, threads=self.threads))
-        own = np.repeat(np.zeros(data.n_queries, np.int64) if self.folds is None else self.folds.of(part.first, data.n_queries), data.sizes)
+        fold = np.repeat(
+            np.zeros(data.n_queries, np.int64) if self.folds is None else self.folds.of(part.first, data.n_queries), data.sizes
+        )
         scores = np.empty((self.weights.shape[1], data.n_documents))
         for number, weights in enumerate(self.weights):
-            rows = np.flatnonzero(own == number)
+            rows = np.flatnonzero(fold == number)
             X = data.X if self.folds is None else take_rows(data.X, rows)
             scores[:, rows] = [_core.linear_scores(X, each, thread_count(self.threads)) for each in weights]
         return np.array([bound.values(each) for each in scores])

@@ -43,7 +43,7 @@ class SmoothRank(GradientRanker):
     l2: float = 0.0001
 
     def check_effects(self, data: Dataset, validated: bool = False) -> None:
-        """Raise where a setting has no effect beside the others, or sigma would rise."""
+        """Raise if a setting has no effect beside the others, or if sigma would rise."""
         super().check_effects(data, validated)
         if self.last > self.first:
             raise SettingError(f"SmoothRank: sigma must fall, but first={self.first:g} is below last={self.last:g}; swap them")
@@ -51,14 +51,14 @@ class SmoothRank(GradientRanker):
     def _objective(self, measure: Measure) -> Objective:
         return SmoothMeasure(measure, self.first)
 
-    def _start(self, made: Composition) -> Theta:
-        """Where scores have unit deviation within queries."""
-        theta, data, architecture = super()._start(made), made.task.data, made.architecture
-        if architecture.linear and made.task.start is None:  # from ridge regression, and so already
+    def _start(self, composition: Composition) -> Theta:
+        """Return parameters whose scores have unit deviation within queries."""
+        theta, data, architecture = super()._start(composition), composition.task.data, composition.architecture
+        if architecture.linear and composition.task.start is None:  # from ridge regression, and so already
             return theta
-        size = deviation_of(data, made.score(theta))
+        size = deviation_of(data, composition.score(theta))
         return architecture.with_linear_weights(theta, architecture.linear_weights(theta) / size)
 
-    def _phases(self, made: Composition) -> list[Phase[Theta]]:
+    def _phases(self, composition: Composition) -> list[Phase[Theta]]:
         sigmas = [self.first / 2**level for level in range(1 + round(float(log2(self.first / self.last))))]
-        return [self._climb(made, SmoothMeasure(made.task.measure, sigma)) for sigma in sigmas]
+        return [self._climb(composition, SmoothMeasure(composition.task.measure, sigma)) for sigma in sigmas]

@@ -80,8 +80,8 @@ class SPSARank(Ranker):
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         solver = FDSA(a0=self.a0, c0=self.c0) if self.solver == "fdsa" else SPSA(self.evaluations, a0=self.a0, c0=self.c0)
         architecture = form_of(self.hidden).on(task.data)
-        asked = task.measure.over(task.data, threads=task.threads)
-        problem = Measured(asked.with_ties(worst_tie_order(task.measure).ties), architecture, asked)
+        measure = task.measure.over(task.data, threads=task.threads)
+        problem = Measured(measure.with_ties(worst_tie_order(task.measure).ties), architecture, measure)
         judge: Judge[Theta] = Judge(
             task, lambda theta: architecture.score(theta, task.threads), by_objective=True, reported=problem.reported_value
         )

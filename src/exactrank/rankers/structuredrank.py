@@ -71,29 +71,29 @@ class StructuredRanker(LargeMarginRanker):
 
     @property
     def _shapes(self) -> Shapes:
-        """What the joint features may be; several where the data is to choose."""
+        """The candidates for the joint features; several if the data is to choose."""
         return ("linear",)
 
     @property
     def _bounds(self) -> Sequence[Bound]:
-        """What is minimized; several where the data is to choose. Neither networks nor rescaled slacks have a ramp."""
+        """The candidates for the bound; several if the data is to choose. Neither networks nor rescaled slacks have a ramp."""
         if self.bound != "auto":
             return (self.bound,)
         return ("convex", "ramp") if self.hidden is None and self.slack == "margin" else ("convex",)
 
-    def resolved_auto(self, data: Dataset) -> Mapping[str, object]:
+    def resolve_auto(self, data: Dataset) -> Mapping[str, object]:
         return {"bound": "convex"} if self.bound == "auto" and len(self._bounds) == 1 else {}
 
     def _architecture(self, data: Dataset) -> Architecture:
         return form_of(self.hidden).on(data)
 
     def _problems(self, measure: Measure, architecture: Architecture) -> Sequence[tuple[Mapping[str, object], Problem]]:
-        found: list[tuple[Mapping[str, object], Problem]] = []
+        problems: list[tuple[Mapping[str, object], Problem]] = []
         for bound, shape in product(self._bounds, self._shapes):
             loss = Structured(measure, shape, bound, self.slack, self.seed)
-            chosen = ({"bound": bound} if len(self._bounds) > 1 else {}) | ({"A": shape} if len(self._shapes) > 1 else {})
-            found.append((chosen, partial(self._problem, loss, architecture)))
-        return found
+            choice = ({"bound": bound} if len(self._bounds) > 1 else {}) | ({"A": shape} if len(self._shapes) > 1 else {})
+            problems.append((choice, partial(self._problem, loss, architecture)))
+        return problems
 
     def _problem(self, loss: Structured, architecture: Architecture, data: Dataset) -> RegularizedRisk:
         if loss.bound == "convex":
@@ -121,7 +121,7 @@ class StructuredRanker(LargeMarginRanker):
         return problem.center if isinstance(problem, RampRisk) else super()._start(problem)
 
     def _remark(self, problem: RegularizedRisk, reached: Duality | None) -> str:
-        """Whether (2) has collapsed to w = 0, where no perfect ranking is in reach."""
+        """Return a remark if (2) has collapsed to w = 0, since no perfect ranking is in reach."""
         if isinstance(problem, RampRisk) or reached is None:
             return ""
         nothing, _ = problem.risk(np.zeros_like(problem.center))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactrank._support.arrays import Floats
 from exactrank._support.numerics import log1p
 from exactrank._support.settings import SOME, VALID, Range, setting
 from exactrank.data.frame import library
@@ -79,7 +80,7 @@ class TorchRanker(LambdaFunction, Ranker):
 
     @property
     def runs_in_threads(self) -> bool:
-        """PyTorch sees to threads itself."""
+        """False: PyTorch has its own threads."""
         return False
 
     def check_values(self) -> None:
@@ -94,20 +95,20 @@ class TorchRanker(LambdaFunction, Ranker):
             meant = f"; if it is the measure, give measure={self.module!r}" if isinstance(self.module, str | Measure) else ""
             raise SettingError(f"TorchRanker: module={self.module!r} is neither an nn.Module nor a function that makes one{meant}")
         device_by_name(self.device)
-        self._named()
+        self._module_reference()
 
-    def _named(self) -> tuple[str, dict[str, Any]] | None:
-        """What made the module, by its name, and with which arguments; None for the perceptron."""
+    def _module_reference(self) -> tuple[str, dict[str, object]] | None:
+        """Return the name of the class or function that makes the module, and its arguments; None for the perceptron."""
         if self.module is None:
             return None
-        made, arguments = (self.module.func, dict(self.module.keywords)) if isinstance(self.module, partial) else (self.module, {})
+        factory, arguments = (self.module.func, dict(self.module.keywords)) if isinstance(self.module, partial) else (self.module, {})
         if isinstance(self.module, partial) and self.module.args:
             raise SettingError("TorchRanker: the module is a partial function with arguments without names; give them by name")
         try:
             json.dumps(arguments, allow_nan=False)
         except (TypeError, ValueError):
             raise SettingError(f"TorchRanker: the module's arguments {arguments!r} cannot be written to a model file as JSON") from None
-        kind = made if hasattr(made, "__qualname__") else type(made)
+        kind = factory if hasattr(factory, "__qualname__") else type(factory)
         return f"{kind.__module__}:{kind.__qualname__}", arguments
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
@@ -123,7 +124,7 @@ class TorchRanker(LambdaFunction, Ranker):
     def _problem(self, task: Task) -> "ModuleProblem":
         from exactrank.torch.epochs import ModuleProblem, device_by_name, initial_module, mlp
 
-        data, device, named = task.data.gather(), device_by_name(self.device), self._named()
+        data, device, named = task.data.gather(), device_by_name(self.device), self._module_reference()
         made_by: Callable[..., Any] = partial(mlp, hidden=tuple(self.hidden), dropout=self.dropout)
         of, arguments = None, dict[str, Any]()
         if named is not None:
@@ -136,31 +137,31 @@ class TorchRanker(LambdaFunction, Ranker):
         net = Net({"mean": mean, "scale": scale}, 1.0, self.transform, of or "untrained", arguments, made_by)
         if not isinstance(task.start, Deep):
             return ModuleProblem(module, net, data, self._objective(task.measure), device)
-        known = self._known(task.start, of, {name: tuple(own.shape) for name, own in module.state_dict().items()})
-        problem = ModuleProblem(module, replace(net, tensors=known[0]), data, self._objective(task.measure), device)
-        problem.set_weights(known[1])
+        scaling, weights = self._start_tensors(task.start, of, {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()})
+        problem = ModuleProblem(module, replace(net, tensors=scaling), data, self._objective(task.measure), device)
+        problem.set_weights(weights)
         return problem
 
-    def _known(self, start: Deep, of: str | None, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Tensors, Tensors]:
-        """How the model to go on from standardizes features, and the weights of its network."""
+    def _start_tensors(self, start: Deep, of: str | None, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Tensors, Tensors]:
+        """Return the mean and scale of features in the model to continue, and the weights of its network."""
         net = start.nets[0]
-        weights = {name.removeprefix(MODULE): own for name, own in net.tensors.items() if name not in ("mean", "scale")}
-        found = {name: own.shape for name, own in weights.items()}
-        if len(start.nets) > 1 or net.of != of or net.transform != self.transform or found != shapes:
+        weights = {name.removeprefix(MODULE): tensor for name, tensor in net.tensors.items() if name not in ("mean", "scale")}
+        weight_shapes = {name: tensor.shape for name, tensor in weights.items()}
+        if len(start.nets) > 1 or net.of != of or net.transform != self.transform or weight_shapes != shapes:
             has = f"{start.size} with transform={net.transform!r}"
             raise IncompatibleError(f"the model to start from is {has}; give the same module, hidden and transform, or another start")
         return {name: net.tensors[name] for name in ("mean", "scale")}, weights
 
     def _scorer(self, net: Net, names: tuple[str, ...], tensors: Tensors) -> Scorer:
-        """The scorer with these weights."""
-        own = self.module is not None
-        named = {f"{MODULE if own else ''}{name}": values for name, values in tensors.items()}
-        made: Mapping[str, Any] = {"of": net.of, "arguments": net.arguments, "factory": net.factory} if own else {}
-        return Deep((Net({**net.tensors, **named}, 1.0, self.transform, **made),), names)
+        """Return the scorer with these weights."""
+        is_own_module = self.module is not None
+        weights = {f"{MODULE if is_own_module else ''}{name}": values for name, values in tensors.items()}
+        origin: Mapping[str, Any] = {"of": net.of, "arguments": net.arguments, "factory": net.factory} if is_own_module else {}
+        return Deep((Net({**net.tensors, **weights}, 1.0, self.transform, **origin),), names)
 
 
-def _moments(data: RankingData, transform: Transform) -> tuple[Any, Any]:
-    """Mean and deviation of each feature after ``transform``; that of a constant feature is 1."""
+def _moments(data: RankingData, transform: Transform) -> tuple[Floats, Floats]:
+    """Return the mean and deviation of each feature after ``transform``; the deviation of a constant feature is 1."""
     if transform == "log1p":
         total = np.zeros((2, data.n_features))
         for start in range(0, len(data.X), 1 << 16):

@@ -67,7 +67,7 @@ class RankerContender(Contender):
         return {name: choices for name, choices in self.kind.space.items() if name not in self.params}
 
     def fit(self, task: ContenderTask, settings: Mapping[str, Any]) -> "FittedRanker":
-        idle = self.kind(**self.params, **settings).idle(
+        idle = self.kind(**self.params, **settings).ineffective_settings(
             task.fold.train, validated=True
         )  # what has no effect beside the others is left out
         drawn = {name: value for name, value in settings.items() if name not in idle}
