@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import exactrank as er
 from exactrank.cli import app
 from exactrank.models.formats.content import Budget, Content
-from exactrank.models.formats.ubjson import parsed
+from exactrank.models.formats.ubjson import parse_ubjson
 from tests import GOLDEN
 
 xgb = pytest.importorskip("xgboost", reason="xgboost is not installed")
@@ -231,14 +231,14 @@ def name(text):
 
 @given(VALUES, st.booleans())
 def test_ubjson_is_read(value, sized):
-    assert parsed(ubj(value, sized), Budget()) == value
+    assert parse_ubjson(ubj(value, sized), Budget()) == value
 
 
 @pytest.mark.parametrize("kind", list("iUIlLdD"))
 def test_ubjson_lists_of_one_kind_are_arrays(kind):
     letter = {"i": "b", "U": "B", "I": "h", "l": "i", "L": "q", "d": "f", "D": "d"}[kind]
     data = b"[$" + kind.encode() + b"#U\x03" + struct.pack(f">3{letter}", 1, 2, 3)
-    assert parsed(data, Budget()).tolist() == [1, 2, 3]
+    assert parse_ubjson(data, Budget()).tolist() == [1, 2, 3]
 
 
 @given(st.data())
@@ -251,7 +251,7 @@ def test_damaged_ubjson_is_refused_or_read(data):
         whole[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
     try:
         model = Content(bytes(whole), "here")
-        parsed(model.data, model.budget)
+        parse_ubjson(model.data, model.budget)
     except er.errors.DataError:
         pass
 

@@ -12,7 +12,7 @@ from exactrank.errors import IncompatibleError
 from exactrank.models.estimators.adapter import library_of
 from exactrank.models.formats import catboost, xgboost
 from exactrank.models.formats.content import Budget, Content
-from exactrank.models.formats.ubjson import parsed
+from exactrank.models.formats.ubjson import parse_ubjson
 from exactrank.models.linear import Linear
 from exactrank.models.model import Model
 from exactrank.models.tree_ensemble import TreeEnsemble
@@ -38,7 +38,7 @@ def from_estimator(estimator: Any) -> Model:
         booster = getattr(estimator, "booster_", estimator)
         return Model(TreeEnsemble.of_lightgbm(booster.model_to_string()), ranker="LightGBM")
     if library == "xgboost":
-        return xgboost.of_record(parsed(bytes(_xgboost_trees(estimator).save_raw("ubj")), Budget()), Budget())
+        return xgboost.of_record(parse_ubjson(bytes(_xgboost_trees(estimator).save_raw("ubj")), Budget()), Budget())
     if library == "catboost":
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.json"

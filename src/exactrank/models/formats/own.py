@@ -9,13 +9,13 @@ from exactrank.models.model import Model
 
 
 def _weights(content: Content) -> Model:
-    beside = isinstance(content.record.get("weights"), dict | list)
-    return Model(Linear.from_record(content.record if beside else {"weights": content.json}, content.where))
+    has_key = isinstance(content.record.get("weights"), dict | list)
+    return Model(Linear.from_record(content.record if has_key else {"weights": content.json}, content.where))
 
 
 def _model(content: Content) -> Model:
-    found = Model.from_record(content.record, content.where)
-    return replace(found, scorer=with_modules(found.scorer, content.module))
+    model = Model.from_record(content.record, content.where)
+    return replace(model, scorer=with_modules(model.scorer, content.module))
 
 
 MODEL = Reader(lambda content: content.own_format is not None, _model)

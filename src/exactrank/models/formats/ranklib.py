@@ -27,12 +27,12 @@ Token = tuple[str, str]  #: a tag such as ``split`` or ``/split`` with its attri
 
 
 def recognizes(content: Content) -> bool:
-    """Does it begin with RankLib's comments, or directly with an ensemble?"""
+    """Return whether it begins with RankLib's comments, or directly with an ensemble."""
     return content.data.lstrip()[:3] == b"## " or content.data.lstrip()[:10] == b"<ensemble>"
 
 
 def read(content: Content) -> Model:
-    """The model of a file."""
+    """Return the model of a file."""
     lines = content.text.replace("\r\n", "\n").strip().split("\n")
     remarks = [line[2:].strip() for line in lines if line.startswith("##")]
     body = "\n".join(line for line in lines if not line.startswith("##")).strip()
@@ -40,9 +40,9 @@ def read(content: Content) -> Model:
     if name not in (*TREES, *WEIGHTS):
         raise DataError(f"a RankLib model of {name[:40]!r} cannot be read; give one of {', '.join((*TREES, *WEIGHTS))}")
     if name in WEIGHTS:
-        found = _weights(body)
-        width = _width(max(found), content)
-        return Model(Linear(np.array([found.get(j + 1, 0.0) for j in range(width)]), missing="zero"), ranker=f"RankLib {name}")
+        weights = _weights(body)
+        width = _width(max(weights), content)
+        return Model(Linear(np.array([weights.get(j + 1, 0.0) for j in range(width)]), missing="zero"), ranker=f"RankLib {name}")
     trees = _trees(body)
     width = _width(max((int(tree.feature.max()) + 1 for tree in trees), default=1), content)
     return Model(TreeEnsemble(table_of(trees, width)), ranker=f"RankLib {name}")
@@ -57,55 +57,55 @@ def _width(last: int, content: Content) -> int:
 
 
 def _weights(body: str) -> dict[int, float]:
-    found: dict[int, float] = {}
+    weights: dict[int, float] = {}
     for word in body.split():
         pair = _WEIGHT.fullmatch(word)
-        if not pair or not 1 <= int(pair[1]) <= WIDEST or int(pair[1]) in found:
+        if not pair or not 1 <= int(pair[1]) <= WIDEST or int(pair[1]) in weights:
             raise DataError(f"{word[:40]!r} is not a new feature with its weight, such as 1:0.5; {DAMAGED}")
-        found[int(pair[1])] = _number(pair[2], f"the weight of feature {pair[1]}")
-    if not found:
+        weights[int(pair[1])] = _number(pair[2], f"the weight of feature {pair[1]}")
+    if not weights:
         raise DataError(f"there are no weights; {DAMAGED}")
-    return found
+    return weights
 
 
 def _tokens(body: str) -> Iterator[Token]:
     at = 0
     while at < len(body):
-        found = _TAG.match(body, at)
-        if not found:
+        token = _TAG.match(body, at)
+        if not token:
             raise DataError(f"{body[at : at + 40]!r} is neither a tag nor a number; {DAMAGED}")
-        yield (found[1] + found[2], found[3]) if found[2] else ("", found[4])
-        at = found.end()
+        yield (token[1] + token[2], token[3]) if token[2] else ("", token[4])
+        at = token.end()
     yield "/file", ""
 
 
 def _trees(body: str) -> list[PlainTree]:
-    """All trees, those of several ensembles with an equal share each."""
+    """Return all trees; several ensembles have equal shares."""
     tokens, trees, ensembles = _tokens(body), list[tuple[PlainTree, float]](), 0
-    for tag, more in tokens:
+    for tag, text in tokens:
         match tag:
             case "ensemble":
                 ensembles += 1
             case "tree":
-                weight = re.search(r'\bweight="([^"]*)"', more)
+                weight = re.search(r'\bweight="([^"]*)"', text)
                 where = f"tree {len(trees)}"
                 trees.append((_tree(tokens, where), _number(weight[1] if weight else "", f"{where}: its weight")))
             case "/ensemble" | "/file":
                 pass
             case _:
-                raise DataError(f"expected a tree after {len(trees)} trees, found {(tag or more)[:40]!r}; {DAMAGED}")
+                raise DataError(f"expected a tree after {len(trees)} trees, found {(tag or text)[:40]!r}; {DAMAGED}")
     with np.errstate(over="ignore"):
         return [replace(tree, value=tree.value * weight / max(ensembles, 1)) for tree, weight in trees]
 
 
 def _tree(tokens: Iterator[Token], where: str) -> PlainTree:
-    """The tree up to its end."""
+    """Return the tree up to its end."""
     nodes = _nodes(tokens, where)
     feature = np.array([node.get("feature", 1) for node in nodes])
-    known = (feature >= 1) & (feature <= WIDEST) & (feature == np.floor(feature))
-    if not np.all(known):
-        odd = int(np.argmin(known))
-        raise DataError(f"{where}: node {odd} splits at feature {feature[odd]:g}; RankLib numbers features from 1; {DAMAGED}")
+    is_valid = (feature >= 1) & (feature <= WIDEST) & (feature == np.floor(feature))
+    if not np.all(is_valid):
+        node = int(np.argmin(is_valid))
+        raise DataError(f"{where}: node {node} splits at feature {feature[node]:g}; RankLib numbers features from 1; {DAMAGED}")
     columns = (
         [node.get(name, none) for node in nodes] for name, none in (("threshold", 0.0), ("left", -1), ("right", -1), ("output", 0.0))
     )
@@ -122,35 +122,35 @@ def _tree(tokens: Iterator[Token], where: str) -> PlainTree:
 
 
 def _nodes(tokens: Iterator[Token], where: str) -> list[dict[str, float]]:
-    """The nodes up to the end of the tree, by what is said of them; numbered in the order in which they are read."""
+    """Return the entries of each node up to the end of the tree, in the order in which they are read."""
     nodes: list[dict[str, float]] = []
     path: list[dict[str, float]] = []  # from the root to the current node
-    for tag, more in tokens:
-        here = f"{where}: node {len(nodes) - 1}" if nodes else where
+    for tag, text in tokens:
+        place = f"{where}: node {len(nodes) - 1}" if nodes else where
         if tag == "split" and (path or not nodes):
             if path:
                 side = "right" if "left" in path[-1] else "left"
-                if f'pos="{side}"' not in more or side in path[-1]:
-                    raise DataError(f"{here}: expected the {side} split, found split{more[:40]}; {DAMAGED}")
+                if f'pos="{side}"' not in text or side in path[-1]:
+                    raise DataError(f"{place}: expected the {side} split, found split{text[:40]}; {DAMAGED}")
                 path[-1][side] = len(nodes)
             nodes.append({})
             path.append(nodes[-1])
         elif tag in ("feature", "threshold", "output") and path and tag not in path[-1]:
-            path[-1][tag] = _number(next(tokens)[1], f"{here}: its {tag}")
+            path[-1][tag] = _number(next(tokens)[1], f"{place}: its {tag}")
             if next(tokens)[0] != f"/{tag}":
-                raise DataError(f"{here}: its {tag} is not one number; {DAMAGED}")
+                raise DataError(f"{place}: its {tag} is not one number; {DAMAGED}")
         elif tag == "/split" and path and set(path[-1]) in ({"output"}, {"feature", "threshold", "left", "right"}):
             path.pop()
         elif tag == "/tree" and nodes and not path:
             break
         else:
-            raise DataError(f"{here}: expected a split, its parts or its end, found {(tag or more)[:40]!r}; {DAMAGED}")
+            raise DataError(f"{place}: expected a split, its parts or its end, found {(tag or text)[:40]!r}; {DAMAGED}")
     return nodes
 
 
-def _number(word: str, what: str) -> float:
+def _number(word: str, name: str) -> float:
     if not _NUMBER.fullmatch(word) or not math.isfinite(float(word)):
-        raise DataError(f"{what} is {word[:40]!r}, expected a finite number; {DAMAGED}")
+        raise DataError(f"{name} is {word[:40]!r}, expected a finite number; {DAMAGED}")
     return float(word)
 
 

@@ -7,16 +7,14 @@ split says. All trees count, as in ``Booster.predict``, including those after ``
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from exactrank._support.numerics import log
 from exactrank.errors import DataError
 from exactrank.models.formats.content import DAMAGED, Budget, Content, Reader, array, part
-from exactrank.models.formats.ubjson import parsed
+from exactrank.models.formats.ubjson import parse_ubjson
 from exactrank.models.linear import Linear
 from exactrank.models.model import Model
 from exactrank.models.plain_tree import PlainTree, table_of
@@ -28,27 +26,29 @@ _NUMBER = re.compile(r"\[?([-+.0-9eE]{1,30})\]?")
 
 
 def recognizes(content: Content) -> bool:
-    """Is there a learner, in JSON or in UBJSON?"""
+    """Return whether there is a learner, in JSON or in UBJSON."""
     if content.is_binary:
         return b"learner" in content.data[:64]
     return isinstance(content.record.get("learner"), dict)
 
 
 def read(content: Content) -> Model:
-    """The model of a file."""
-    return of_record(parsed(content.data, content.budget) if content.is_binary else content.record, content.budget)
+    """Return the model of a file."""
+    return of_record(parse_ubjson(content.data, content.budget) if content.is_binary else content.record, content.budget)
 
 
-def of_record(record: Mapping[str, Any], budget: Budget) -> Model:
-    """The model that ``record`` describes, within ``budget``."""
+def of_record(record: object, budget: Budget) -> Model:
+    """Return the model that ``record`` describes, within ``budget``."""
     booster = part(record, "learner.gradient_booster", dict)
     objective = part(record, "learner.objective.name", str)
-    given = {name: part(record, f"learner.learner_model_param.{name}", str) for name in ("num_feature", "num_class", "base_score")}
-    n_features, outputs = _integer(given, "num_feature"), max(_integer(given, "num_class"), _targets(record))
+    n_features, outputs = _integer(record, "num_feature"), _integer(record, "num_class")
+    if "num_target" in part(record, "learner.learner_model_param", dict):
+        outputs = max(outputs, _integer(record, "num_target"))
+    base_score = part(record, "learner.learner_model_param.base_score", str)
     if outputs > 1:
         raise DataError(f"the model gives {outputs} scores per row; a ranking needs one, so train with a single target and no num_class")
     budget.spend("features", n_features, "num_feature", "leave out features that no tree uses, or correct the number")
-    names = tuple(part(record, "learner.feature_names", list) if record["learner"].get("feature_names") else ())
+    names = tuple(part(record, "learner.feature_names", list) if part(record, "learner", dict).get("feature_names") else ())
     if not all(isinstance(name, str) for name in names) or (names and len(names) != n_features):
         raise DataError(f"there are {len(names)} feature_names for num_feature={n_features}; {DAMAGED}")
     kind = part(booster, "name", str)
@@ -63,16 +63,16 @@ def of_record(record: Mapping[str, Any], budget: Budget) -> Model:
     with np.errstate(invalid="ignore", over="ignore"):  # a tree refuses what is not finite
         trees = [replace(tree, value=tree.value * factor) for tree, factor in zip(trees, factors.astype(np.float32).tolist(), strict=True)]
     if trees:
-        trees[0] = replace(trees[0], value=trees[0].value + _margin(given["base_score"], objective))
+        trees[0] = replace(trees[0], value=trees[0].value + _margin(base_score, objective))
     return Model(TreeEnsemble(table_of(trees, n_features), names), ranker=f"XGBoost {objective}")
 
 
-def _tree(tree: Any, number: int) -> PlainTree:
+def _tree(tree: object, number: int) -> PlainTree:
     where = f"tree {number}"
     left = array(tree, "left_children", where)
     if len(left) == 0:
         raise DataError(f"{where} has no nodes; {DAMAGED}")
-    if np.any(array(tree, "split_type", where, "iub", len(left)) if "split_type" in tree else 0):
+    if np.any(array(tree, "split_type", where, "iub", len(left)) if isinstance(tree, dict) and "split_type" in tree else 0):
         raise DataError(f"{where} splits on categories; encode them as numbers or one column each, and train without enable_categorical")
     if array(tree, "base_weights", where, "iuf").size != len(left):
         raise DataError(f"{where} has several values in a leaf; a ranking needs one score per row, so train with a single target")
@@ -92,7 +92,7 @@ def _tree(tree: Any, number: int) -> PlainTree:
 
 
 def _margin(base_score: str, objective: str) -> float:
-    """The base score in units of scores: objectives on probabilities and counts keep it in their own. Since 3.1 it is a list of one."""
+    """Return the base score as a score; objectives on probabilities and counts state it in those units. Since 3.1 it is a list of one."""
     number = _NUMBER.fullmatch(base_score)
     try:
         base = float(np.float32(number[1])) if number else math.nan
@@ -106,17 +106,11 @@ def _margin(base_score: str, objective: str) -> float:
     return margin
 
 
-def _integer(given: Mapping[str, str], name: str) -> int:
-    if not re.fullmatch("[0-9]{1,9}", given[name]):
-        raise DataError(f"{name} is {given[name][:40]!r}; {DAMAGED}")
-    return int(given[name])
-
-
-def _targets(record: Mapping[str, Any]) -> int:
-    given = record["learner"]["learner_model_param"]
-    return (
-        _integer({"num_target": part(record, "learner.learner_model_param.num_target", str)}, "num_target") if "num_target" in given else 1
-    )
+def _integer(record: object, name: str) -> int:
+    digits = part(record, f"learner.learner_model_param.{name}", str)
+    if not re.fullmatch("[0-9]{1,9}", digits):
+        raise DataError(f"{name} is {digits[:40]!r}; {DAMAGED}")
+    return int(digits)
 
 
 READER = Reader(recognizes, read)
