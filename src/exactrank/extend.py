@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from exactrank.measures.binary import Binary as Binary
     from exactrank.measures.families import Cascade as Cascade, Positional as Positional
-    from exactrank.models.targets.nested import leaf_values as leaf_values, nested as nested
+    from exactrank.models.targets.nested import leaf_values as leaf_values, nest as nest
     from exactrank.models.targets.plain import Plain as Plain, Tree as Tree
     from exactrank.models.targets.target import Rows as Rows, Target as Target
     from exactrank.rankers.base import Ranker as Ranker
@@ -56,7 +56,7 @@ PUBLIC = {
     "drawing_from": "learning.optimizers.base",
     "draws_of": "learning.optimizers.base",
     "leaf_values": "models.targets.nested",
-    "nested": "models.targets.nested",
+    "nest": "models.targets.nested",
     "open_bytes": "_support.files",
     "setting": "_support.settings",
     "standard_normal": "_support.numerics",

@@ -274,12 +274,12 @@ def test_intervals_hold_the_truth_and_the_seed_repeats_them(simulated):
     again, other = (simulated.clicks.propensities("harvest", bootstrap=100, seed=seed) for seed in (1, 2))
     assert np.array_equal(again.low, found.low)
     assert not np.array_equal(other.low, found.low)
-    assert found.drawn == "sessions"
+    assert found.units == "sessions"
 
 
 def test_a_log_without_sessions_draws_queries(simulated):
     log = er.clicks.read_clicks(simulated.clicks.to_frame().drop(columns="session_id"))
-    assert log.propensities("harvest", bootstrap=5).drawn == "queries"
+    assert log.propensities("harvest", bootstrap=5).units == "queries"
     with pytest.raises(er.errors.IncompatibleError, match="needs a column of sessions"):
         log.propensities("dbn")
 

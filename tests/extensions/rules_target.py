@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from exactrank.extend import Plain, Rows, Target, nested
+from exactrank.extend import Plain, Rows, Target, nest
 
 RULE = re.compile(r"\((\S+) <= (\S+) \? ")
 
@@ -25,7 +25,7 @@ class Rules(Target):
                 feature, threshold = splits[node]
                 return f"({terms.features[feature]} <= {threshold!r} ? {left} : {right})"
 
-            lines.append(nested(tree, lambda leaf, tree=tree: repr(float(tree.leaf[leaf])), rule))
+            lines.append(nest(tree, lambda leaf, tree=tree: repr(float(tree.leaf[leaf])), rule))
         return "\n".join(lines) + "\n", ["a missing value counts as 0"]
 
     def scores(self, content: bytes, rows: Rows, features):

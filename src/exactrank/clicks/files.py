@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ from exactrank.data.immutable import seal
 from exactrank.data.validation import check_numbers, floats_of
 from exactrank.errors import DataError
 
+if TYPE_CHECKING:
+    from pyarrow import Array, ChunkedArray, RecordBatch, Schema
+
 BATCH = 1 << 18  # rows
 PARTS = ("query", "doc", "rank", "clicked", "session", "weight", "time")
 NEEDED = PARTS[:4]
@@ -34,7 +37,7 @@ IDS = ("query", "doc", "session")
 WHAT = {"query": "query id", "doc": "document id", "session": "session id"}
 
 
-def read_clicks(log: str | os.PathLike[str] | Any, *, columns: ClickColumns | None = None, threads: int | None = None) -> Clicks:
+def read_clicks(log: object, *, columns: ClickColumns | None = None, threads: int | None = None) -> Clicks:
     """Read a click log: Parquet, CSV (``.csv``) or TSV, the latter two also ``.gz``, or a pandas, polars or Arrow frame.
 
     One row is one impression, with a query, a document, its rank from 1 and whether it was clicked; a session, a weight and a time are
@@ -78,7 +81,7 @@ def _delimiter(path: Path) -> str:
     return "\t" if ".tsv" in [suffix.lower() for suffix in path.suffixes[-2:]] else ","
 
 
-def _schema(path: Path) -> Any:
+def _schema(path: Path) -> "Schema":
     if _is_parquet(path):
         with arrow_errors(path):
             return library("pyarrow.parquet").read_schema(path)
@@ -86,8 +89,8 @@ def _schema(path: Path) -> Any:
         return schema
 
 
-def _batches(path: Path, columns: ClickColumns, threads: int | None) -> Iterator[Any]:
-    """The columns of the log, some rows at a time."""
+def _batches(path: Path, columns: ClickColumns, threads: int | None) -> "Iterator[RecordBatch]":
+    """Yield the columns of the log, some rows at a time."""
     if not _is_table(path):
         raise DataError(f"{path} is not Parquet, and its name ends neither in .csv nor in .tsv; give a click log as one of these")
     schema = _schema(path)
@@ -107,8 +110,8 @@ def _batches(path: Path, columns: ClickColumns, threads: int | None) -> Iterator
         yield from batches
 
 
-def _layout(labels: Sequence[Any], columns: ClickColumns, place: str) -> dict[str, Any]:
-    """The column of each part that is there."""
+def _layout(labels: Sequence[str], columns: ClickColumns, place: str) -> dict[str, str]:
+    """Return the label of the column of each part that the log has."""
     check_columns(labels, place)
     label_of = {}
     for part in PARTS:
@@ -133,7 +136,7 @@ class _Blocks:
         self.columns, self.place, self.rows = columns, place, 0
         self.parts: dict[str, list[Any]] = {}
 
-    def clicks(self, batches: Iterator[Any]) -> Clicks:
+    def clicks(self, batches: "Iterator[RecordBatch]") -> Clicks:
         """Read all batches, and return the log."""
         for batch in batches:
             for part in PARTS:
@@ -150,7 +153,7 @@ class _Blocks:
         optional = {part: rest.get(part) for part in ("weight", "time")}
         return Clicks(queries, documents, query, document, rest["rank"], rest["clicked"], sessions, session, **optional)
 
-    def _checked_part(self, part: str, column: Any) -> Any:
+    def _checked_part(self, part: str, column: "Array") -> "ChunkedArray | npt.NDArray[np.generic]":
         """Check a part of a block, and return ids as a dictionary and other parts as an array."""
         label = getattr(self.columns, part)
         if column.null_count:
@@ -170,7 +173,7 @@ class _Blocks:
             return checked_clicks(values, self._place(part), self.rows)
         return self._weights(values) if part == "weight" else values
 
-    def _dictionary(self, column: Any, label: str) -> Any:
+    def _dictionary(self, column: "Array | ChunkedArray", label: str) -> "ChunkedArray":
         arrow = library("pyarrow")
         try:
             chunks = column.chunks if hasattr(column, "chunks") else [column]
@@ -183,7 +186,7 @@ class _Blocks:
         except arrow.ArrowException as error:
             raise DataError(f"{self.place}: column {label!r} cannot be ids: {error}; give them as text or numbers") from None
 
-    def _weights(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def _weights(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
         weights = floats_of(f"{self.place}: column {self.columns.weight!r}", values)
         try:
             check_numbers("weight", weights, some_positive=False)
@@ -195,7 +198,7 @@ class _Blocks:
         return f"{self.place}: {WHAT.get(part, part)} {getattr(self.columns, part)!r} of row {{}} (from 0)"
 
 
-def _join_blocks(blocks: list[Any]) -> tuple[TextColumn, Codes]:
+def _join_blocks(blocks: "list[ChunkedArray]") -> tuple[TextColumn, Codes]:
     """Return the distinct ids of all blocks, sorted, and the number of each row's id among them."""
     arrow, compute = library("pyarrow"), library("pyarrow.compute")
     column = arrow.chunked_array([chunk for block in blocks for chunk in block.chunks]).unify_dictionaries()

@@ -1,8 +1,8 @@
-"""Two rankers on one page: team-draft interleaving, and which of the two users prefer.
+"""Two rankers on one page: team-draft interleaving, and the preference of users for one of them.
 
-The rankers take turns, a coin deciding who begins each round, and each adds its best document that is not there yet; the document is in
-its team. A page is won by the ranker whose team got more clicks (Radlinski, Kurup & Joachims 2008). Both teams have the same expected
-ranks, so position bias favors neither, and no propensities are needed: a second opinion on an off-policy estimate.
+The rankers take turns, in an order that a coin decides in each round, and each adds its best document that is not yet on the page; the
+document is in its team. The ranker whose team got more clicks wins the page (Radlinski, Kurup & Joachims 2008). Both teams have the same
+expected ranks, so position bias favors neither, and no propensities are needed: a second opinion on an off-policy estimate.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from exactrank.errors import DataError
 from exactrank.measures.evaluate import RESAMPLES, checked_scores
 
 TEAMS = ("a", "b")
-MOST_SHOWN = 10**7  #: documents on all pages together
+MOST_SHOWN = 10**7  #: maximum number of documents on all pages together
 KEYS = ("session_id", "query_id", "doc_id")
 
 
@@ -49,7 +49,7 @@ class Interleaved(Tabular):
 
 
 def interleave(data: RankingData, a: npt.ArrayLike, b: npt.ArrayLike, *, pages: int = 1, depth: int = 10, seed: int = 0) -> Interleaved:
-    """``pages`` pages for each query of ``data``, of at most ``depth`` documents, by the scores of two rankers.
+    """Make ``pages`` pages for each query of ``data``, of at most ``depth`` documents, by the scores of two rankers.
 
     ``data`` needs document ids; a score of -inf means that the ranker did not retrieve the document.
     """
@@ -80,7 +80,7 @@ def interleave(data: RankingData, a: npt.ArrayLike, b: npt.ArrayLike, *, pages: 
 
 
 def _ranking(scores: Floats, first: int) -> list[int]:
-    """The rows of a query by falling score, without what was not retrieved."""
+    """Return the retrieved rows of a query by falling score."""
     if np.isnan(scores).any():
         raise DataError(f"the score of row {first + int(np.flatnonzero(np.isnan(scores))[0])} is nan; scores must be numbers")
     order = np.argsort(-scores, kind="stable")
@@ -111,7 +111,7 @@ class Preference:
     ties: int  #: pages with as many clicks on both teams, mostly none
     a_rate: float  #: the share of pages that a wins, ties counted as a half to each
     interval: tuple[float, float]  #: of the rate, 95%, by bootstrap over pages
-    p: float  #: of the sign test: how likely wins would be as uneven if users had no preference
+    p: float  #: of the sign test: the probability of wins as uneven as these if users had no preference
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -119,10 +119,10 @@ class Preference:
         return f"{wins}: a has {self.a_rate:.3f} [{low:.3f}, {high:.3f}], p = {self.p:.3g}"
 
 
-def preference(log: Clicks, teams: Interleaved | Any, *, seed: int = 0) -> Preference:
+def preference(log: Clicks, teams: object, *, seed: int = 0) -> Preference:
     """Count the pages of ``log`` that each ranker won; clicks count by their weight.
 
-    ``teams`` says in which team each document of each page was: what `interleave` made, or a frame or mapping with the columns
+    ``teams`` has the team of each document of each page: the result of `interleave`, or a frame or mapping with the columns
     ``session_id``, ``query_id``, ``doc_id`` and ``team``, which is ``"a"`` or ``"b"``. Each page of the log must be there.
     """
     check_clicks(log)
@@ -139,14 +139,14 @@ def preference(log: Clicks, teams: Interleaved | Any, *, seed: int = 0) -> Prefe
 
 
 def _resampled_rates(wins: int, ties: int, pages: int, rng: np.random.Generator) -> Floats:
-    """The rates of a in bootstrap samples of the pages: those that it wins come first, then ties."""
+    """Return the rates of a in bootstrap samples of the pages: those that it wins come first, then ties."""
     samples = (rng.integers(0, pages, pages, dtype=np.uint32) for _ in range(RESAMPLES))
     twice = [np.count_nonzero(page < wins) + np.count_nonzero(page < wins + ties) for page in samples]
     return np.array(twice) / (2 * pages)
 
 
-def _pages_and_signs(log: Clicks, sessions: list[str], session: Codes, teams: Any) -> tuple[Rows, Floats]:
-    """The page of each row of the log, and +1 if its document was in team a, -1 in team b."""
+def _pages_and_signs(log: Clicks, sessions: list[str], session: Codes, teams: object) -> tuple[Rows, Floats]:
+    """Return the page of each row of the log, and +1 if its document was in team a, -1 in team b."""
     columns = teams._columns() if isinstance(teams, Interleaved) else teams
     if not hasattr(columns, "__getitem__") or isinstance(columns, str | bytes):
         raise wrong_kind("teams", teams, f"what er.clicks.interleave returned, or a frame with the columns {', '.join(KEYS)} and team")

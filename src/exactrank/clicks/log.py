@@ -1,13 +1,12 @@
 """A click log in memory: one row per impression, by codes, and its sums over equal impressions.
 
 An impression is a document that was shown for a query at a rank, and was clicked or not. Queries, documents and sessions are numbers that
-stand for sorted ids, so a row takes some 20 bytes; the rows are sorted too, so nothing that follows depends on their order. What most
-estimates need is less: the cells, for each query, document and rank that occur together
+stand for sorted ids, so a row takes some 20 bytes; the rows are sorted too, so their original order does not matter. Most estimates need
+less: the cells, for each query, document and rank that occur together
 
     n = sum of the weights of the impressions,    c = sum of the weights of those that were clicked              (1)
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arguments import check_kind
-from exactrank._support.arrays import Floats, Rows
+from exactrank._support.arrays import Floats, Ids, Rows
 from exactrank._support.tables import ROWS, Table, Tabular, Values, small_table
 from exactrank.data.formats.text_column import TextColumn, rows_of
 from exactrank.data.immutable import immutable, seal
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from exactrank.data.formats.base import Columns
 
 Codes = npt.NDArray[np.int32]  #: one small number per row
-DEEPEST = 1 << 20  #: the largest rank
+DEEPEST = 1 << 20  #: the largest valid rank
 ROWWISE = ("query", "document", "rank", "clicked", "session", "weight", "time")
 
 
@@ -86,8 +85,8 @@ class ClickSummary:
     clicks: float
     by_rank: tuple[RankClicks, ...]
     pairs: int  #: documents, counted once for each query that showed them
-    at_several_ranks: int  #: of these, seen at more than one rank: what tells position from relevance
-    first: Any = None  #: and last time
+    at_several_ranks: int  #: of these, seen at more than one rank, which distinguishes position from relevance
+    first: Any = None  #: the first time, if the log has times
     last: Any = None
 
 
@@ -95,7 +94,7 @@ class ClickSummary:
 class Clicks(Tabular):
     """A click log; build it with [`er.clicks.read_clicks`][exactrank.clicks.read_clicks] or `from_arrays`.
 
-    Row ``i`` shows document ``documents[document[i]]`` for query ``queries[query[i]]`` at ``rank[i]``, from 1. A session is whatever was
+    Row ``i`` shows document ``documents[document[i]]`` for query ``queries[query[i]]`` at ``rank[i]``, from 1. A session is
     one visit or one page of results; a weight of 2 means two such impressions.
     """
 
@@ -122,12 +121,12 @@ class Clicks(Tabular):
     @classmethod
     def from_arrays(
         cls,
-        query: Sequence[object] | npt.NDArray[Any],
-        document: Sequence[object] | npt.NDArray[Any],
+        query: Sequence[object] | Ids,
+        document: Sequence[object] | Ids,
         rank: npt.ArrayLike,
         clicked: npt.ArrayLike,
         *,
-        session: Sequence[object] | npt.NDArray[Any] | None = None,
+        session: Sequence[object] | Ids | None = None,
         weight: npt.ArrayLike | None = None,
         time: npt.ArrayLike | None = None,
     ) -> "Clicks":
@@ -237,7 +236,7 @@ class Clicks(Tabular):
 
     def to_data(
         self,
-        features: RankingData | str | os.PathLike[str] | Any,
+        features: object,
         propensity: "Given | Propensities",
         *,
         clip: float = 0.05,
@@ -290,9 +289,9 @@ class Clicks(Tabular):
         return small_table(repr(self), list(self._columns(slice(ROWS)).items()), self.n_impressions)
 
 
-def sums_of(at: npt.NDArray[np.integer[Any]], values: Floats, count: int = 0) -> Floats:
-    """The sum of the values at each number from 0 on."""
-    return np.bincount(at, values, count).astype(np.float64, copy=False)
+def sums_of(group: npt.NDArray[np.integer], values: Floats, count: int = 0) -> Floats:
+    """Return the sum of the values of each group; groups are numbered from 0."""
+    return np.bincount(group, values, count).astype(np.float64, copy=False)
 
 
 def _texts(ids: TextColumn | None, codes: Codes | None, rows: slice) -> list[str] | None:
@@ -304,7 +303,7 @@ def check_clicks(log: object, name: str = "log") -> None:
     check_kind(name, log, Clicks, "a click log, from er.clicks.read_clicks")
 
 
-def encode_ids(values: npt.NDArray[Any]) -> tuple[TextColumn, Codes]:
+def encode_ids(values: Ids) -> tuple[TextColumn, Codes]:
     """Return the distinct values as sorted text, and the number of each value among them.
 
     >>> encode_ids(np.array([10, 9, 10]))[1]
@@ -315,8 +314,8 @@ def encode_ids(values: npt.NDArray[Any]) -> tuple[TextColumn, Codes]:
     return TextColumn.of(texts.tolist()), place.astype(np.int32)[code]
 
 
-def checked_ranks(values: npt.NDArray[Any], place: str, first: int = 0) -> Codes:
-    """Ranks as whole numbers from 1; ``place`` names row {} in messages, and ``first`` is the number of the first."""
+def checked_ranks(values: npt.NDArray[np.generic], place: str, first: int = 0) -> Codes:
+    """Return ranks as whole numbers from 1; ``place`` names row {} in messages, and ``first`` is the number of the first."""
     numbers = _numbers(values, place, "ranks")
     bad = np.flatnonzero(~((numbers >= 1) & (numbers <= DEEPEST) & (numbers == np.floor(numbers))))
     if len(bad):
@@ -326,7 +325,7 @@ def checked_ranks(values: npt.NDArray[Any], place: str, first: int = 0) -> Codes
     return np.asarray(numbers, np.int32)
 
 
-def checked_clicks(values: npt.NDArray[Any], place: str, first: int = 0) -> npt.NDArray[np.bool_]:
+def checked_clicks(values: npt.NDArray[np.generic], place: str, first: int = 0) -> npt.NDArray[np.bool_]:
     """Return clicks as booleans, after checking that they are 0 or 1; ``place`` and ``first`` as in `checked_ranks`."""
     numbers = _numbers(values, place, "clicks")
     bad = np.flatnonzero((numbers != 0) & (numbers != 1))
@@ -338,14 +337,15 @@ def checked_clicks(values: npt.NDArray[Any], place: str, first: int = 0) -> npt.
     return np.asarray(numbers == 1)
 
 
-def _numbers(values: npt.NDArray[Any], place: str, what: str) -> npt.NDArray[Any]:
-    if values.dtype.kind not in "iufb" or values.dtype == np.float16:  # which holds no rank above 65,504
-        return floats_of(f"{place.format('...')}: {what}", values)
+def _numbers(values: npt.NDArray[Any], place: str, name: str) -> npt.NDArray[Any]:
+    if values.dtype.kind not in "iufb" or values.dtype == np.float16:  # which cannot hold ranks above 65,504
+        return floats_of(f"{place.format('...')}: {name}", values)
     return immutable(values)
 
 
-def lists_of(log: Clicks, who: str) -> Rows:
+def list_starts(log: Clicks, model: str) -> Rows:
     """Return the first row of each page of results, the rows of a session and query from rank 1 down; rows are sorted by page."""
     if log.session is None:
-        raise IncompatibleError(f"{who} reads each page of results from the top, so the log needs a column of sessions; name it, or use em")
+        trouble = f"{model} reads each page of results from the top, so the log needs a column of sessions"
+        raise IncompatibleError(f"{trouble}; name it, or use em")
     return np.flatnonzero(np.r_[True, (np.diff(log.session) != 0) | (np.diff(log.query) != 0)])

@@ -38,16 +38,16 @@ ESTIMATORS = ("ips", "snips", "doubly-robust")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OffPolicyEvaluation(Evaluation):
-    """An evaluation on grades estimated from clicks, and how far the log supports it."""
+    """An evaluation on grades estimated from clicks, and measures of the support in the log."""
 
     estimator: str
-    clicks: float  #: how many there are, by weight
-    effective_sample_size: float  #: how many clicks of equal weight would be as good: (sum of 1/t)^2 / sum of 1/t^2
+    clicks: float  #: the number of clicks, by weight
+    effective_sample_size: float  #: the number of clicks of equal weight with the same variance: (sum of 1/t)^2 / sum of 1/t^2
     clipped: float  #: the share of clicks whose propensity is below ``clip``
     unseen: dict[str, float]  #: by measure: the share of all discounts that goes to documents that were never shown
 
     def gain_over(self, live: "OffPolicyEvaluation") -> "OffPolicyEvaluation":
-        """The differences from another ranker's estimates, query by query, with their means and intervals."""
+        """Return the differences from another ranker's estimates, query by query, with their means and intervals."""
         comparable = self.estimator == live.estimator and list(self.measures) == list(live.measures)
         if not comparable or not np.array_equal(self.qid, live.qid) or not np.array_equal(self.weight, live.weight):
             raise IncompatibleError(
@@ -131,7 +131,7 @@ def check_linear(measures: list[str | Measure], preset: str | None = None) -> No
 
 
 def linear_measures() -> list[str]:
-    """The measures that are linear in the grades, as they are or with a linear gain."""
+    """Return the measures that are linear in the grades, as they are or with a linear gain."""
     names = []
     for name in known_measures():
         kind = Measure.registry[name]
@@ -142,7 +142,7 @@ def linear_measures() -> list[str]:
 
 
 def _in_both(log: Clicks, data: RankingData) -> tuple[Clicks, Rows, Rows]:
-    """The impressions of the queries of ``data``; these queries' numbers there, and their rows."""
+    """Return the impressions of the queries of ``data``, and the numbers and the rows of these queries in ``data``."""
     place = places_of(log.queries, map(str, data.qid.tolist()))
     impressions = sums_of(log.query, log.weights, len(log.queries))
     queries = np.flatnonzero((place >= 0) & (impressions[place] > 0))
@@ -210,7 +210,7 @@ def _estimate_grades(data: RankingData, click_sums: _ClickSums, pair: Rows, esti
 
 
 def _with_clicks(data: RankingData, scores: PerDocument) -> tuple[RankingData, PerDocument]:
-    """(2) of data with grades (1), and the scores of what it keeps: the queries that have any relevance."""
+    """Return data with grades (2) from grades (1), and the scores, of the queries that have any relevance."""
     query = np.repeat(np.arange(data.n_queries), data.sizes)
     total = sums_of(query, data.y)
     shares = data.y / np.where(total > 0, total, 1.0)[query]

@@ -2,16 +2,16 @@
 
     P(click on document d of query q at rank k) = theta_k gamma_qd,    theta_1 = 1                              (1)
 
-Only documents seen at several ranks, and clicked at one, tell theta from gamma: a document of one rank fits any theta. So only those
-count here, and the ranks must hang together through them. Of n impressions of a cell c were clicked.
+Only documents seen at several ranks, and clicked at one, distinguish theta from gamma: a document of one rank fits any theta. So only
+these count here, and they must connect all ranks. Of n impressions of a cell c were clicked.
 
-EM (Richardson, Dominowska & Ragno 2007; Chuklin, Markov & de Rijke 2015, section 4.2) shares what was not clicked among its causes,
+EM (Richardson, Dominowska & Ragno 2007; Chuklin, Markov & de Rijke 2015, section 4.2) divides impressions without a click by cause,
 
     looked at = c + (n - c) theta (1 - gamma) / (1 - theta gamma)        theta_k = sum looked at / sum n         (2)
     relevant  = c + (n - c) gamma (1 - theta) / (1 - theta gamma)        gamma_qd = sum relevant / sum n         (3)
 
 and never lowers the likelihood. It is slow, so every two steps are followed by a longer one along them (Varadhan & Roland 2008), which
-is taken back where the likelihood would fall.
+is taken back if the likelihood would fall.
 
 Mostly ranks are looked at about as a power of their depth. So what the log leaves in doubt is shrunk towards such a power, by empirical
 Bayes (Efron & Morris 1973): with EM's answer normal about log theta, its precision F the information of the likelihood,
@@ -42,7 +42,7 @@ from exactrank.clicks.log import Cells, sums_of
 from exactrank.errors import DataError
 
 CYCLES, TOLERANCE, LEAST = 1000, 1e-7, 1e-12
-SPREADS = np.linspace(0.0, 2.0, 101)  #: the tau that are looked at
+SPREADS = np.linspace(0.0, 2.0, 101)  #: the tau that are averaged over
 
 
 @dataclass(frozen=True, eq=False)

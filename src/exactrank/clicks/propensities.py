@@ -1,6 +1,6 @@
 """Examination probabilities of ranks: estimated by a click model or given, with bootstrap intervals and a picture.
 
-A bootstrap sample (Efron 1979) draws as many sessions as there are, with replacement, or queries where the log has no sessions. An
+A bootstrap sample (Efron 1979) draws as many sessions as there are, with replacement, or queries if the log has no sessions. An
 interval holds the middle 95% of the estimates of the samples.
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Given = str | Sequence[float] | Mapping[int, float] | npt.NDArray[np.float64]  #: a method, or numbers by rank
-LARGEST_FILE = 1 << 26  #: bytes of a file of propensities, which has a line per rank
+LARGEST_FILE = 1 << 26  #: maximum size in bytes of a file of propensities, which has a line per rank
 METHODS = ("em", "harvest", "cascade", "dbn")
 _POWER = re.compile(r"1/k(?:\^([0-9]*\.?[0-9]+))?")
 
@@ -50,7 +50,7 @@ class Propensities(Tabular, Plottable):
     value: Floats
     low: Floats | None = None  #: the ends of the 95% intervals
     high: Floats | None = None
-    drawn: str = ""  #: what the bootstrap drew: "sessions" or "queries"
+    units: str = ""  #: the units that the bootstrap drew, "sessions" or "queries"
     likelihood: tuple[float, ...] = ()  #: the log-likelihood after each cycle of EM
 
     def __post_init__(self) -> None:
@@ -59,8 +59,8 @@ class Propensities(Tabular, Plottable):
             where = f"the propensity of rank {self.rank[bad[0]]} is {self.value[bad[0]]:g}"
             raise DataError(f"{where}; it must be above 0 and at most 1, so leave out ranks that nobody looks at, or divide by the largest")
 
-    def at(self, ranks: npt.NDArray[Any]) -> Floats:
-        """The propensities of ``ranks``."""
+    def at(self, ranks: npt.NDArray[np.integer]) -> Floats:
+        """Return the propensities of ``ranks``."""
         table = np.full(int(max(ranks.max(), self.rank.max())) + 1, np.nan)
         table[self.rank] = self.value
         missing = np.flatnonzero(np.isnan(table[ranks]))
@@ -74,13 +74,13 @@ class Propensities(Tabular, Plottable):
         columns = {name: np.asarray(values).tolist() for name, values in self._columns().items()}
         rows = zip(*columns.values(), strict=True)
         ranks = [{name: None if value != value else value for name, value in zip(columns, row, strict=True)} for row in rows]
-        return {"method": self.method, "drawn": self.drawn or None, "propensities": ranks}
+        return {"method": self.method, "units": self.units or None, "propensities": ranks}
 
     def _columns(self) -> dict[str, Values]:
         ends: dict[str, Values] = {} if self.low is None or self.high is None else {"low": self.low, "high": self.high}
         return {"rank": self.rank, "propensity": self.value} | ends
 
-    def _draw(self, axes: "Axes", **options: Any) -> None:
+    def _draw(self, axes: "Axes", **options: object) -> None:
         if self.low is not None and self.high is not None:
             axes.fill_between(self.rank, self.low, self.high, color=COLORS[0], alpha=0.2, linewidth=0, label="95% interval")
         axes.plot(self.rank, self.value, "o-", color=COLORS[0], markersize=4, label=f"propensity ({self.method})")
@@ -127,7 +127,7 @@ def _draws(unit: npt.NDArray[np.int32], units: int, bootstrap: int, seed: int) -
 
 
 def _estimator(log: Clicks, method: str) -> tuple[Callable[[Floats | None], Floats], Rows, list[float]]:
-    """The estimate from the log, or from a sample of its rows; the ranks that it is of; the likelihoods of EM."""
+    """Return a function that estimates from the log, or from a sample of its rows; the ranks; and the likelihoods of EM."""
     if method in ("cascade", "dbn"):
         if method == "cascade":
             check_cascade(log)
@@ -164,7 +164,7 @@ def given_propensities(numbers: Given, ranks: Rows) -> Propensities:
 
 
 def read_propensities(path: str | os.PathLike[str]) -> Propensities:
-    """Numbers from a file: CSV with the columns ``rank`` and ``propensity``, or what a command printed with ``--json``."""
+    """Return the propensities in a file: CSV with the columns ``rank`` and ``propensity``, or what a command printed with ``--json``."""
     content = read_small_file(path, LARGEST_FILE)
     try:
         text = content.decode("utf-8")

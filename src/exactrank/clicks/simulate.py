@@ -1,12 +1,12 @@
 """Artificial clicks on graded documents, with known propensities: `er.clicks.simulate_clicks`.
 
-A few live rankers are linear models that are right in part: their weights are t + b + o / 2, with t the direction in which features go
-with the grades, b a random one that all share, and o one of each; so raw clicks favor what b favors. In each session one of them ranks
-the documents of a query, its scores with ``jitter``, and the first few are shown. A document of grade y attracts with
+A few live rankers are linear models that are partly right: their weights are t + b + o / 2, with t the correlation of features with
+grades, b a random direction that all share, and o a random one of each; so raw clicks favor what b favors. In each session one of them
+ranks the documents of a query, its scores with ``jitter``, and the first few are shown. A document of grade y attracts with
 
     gamma = least + (most - least) y / y_max                                                                    (1)
 
-With ``"pbm"`` rank k is looked at with probability theta_k, with ``"cascade"`` users read down to the first click.
+With ``"pbm"`` rank k is examined with probability theta_k, with ``"cascade"`` users read down to the first click.
 """
 
 from dataclasses import dataclass
@@ -49,9 +49,9 @@ def simulate_clicks(
     propensity: Given = "1/k",
     seed: int = 0,
 ) -> Simulated:
-    """Clicks in ``sessions`` sessions per query of ``data``, which needs document ids; each shows ``page_size`` documents.
+    """Draw clicks in ``sessions`` sessions per query of ``data``, which needs document ids; each shows ``page_size`` documents.
 
-    ``propensity`` are the probabilities that each rank is looked at, in the position-based model. ``jitter`` is in units of the spread
+    ``propensity`` are the probabilities that each rank is examined, in the position-based model. ``jitter`` is in units of the spread
     of a ranker's scores within a query.
     """
     check_data(data)
@@ -113,7 +113,7 @@ def _draw_clicks(row: npt.NDArray[np.int64], relevance: PerDocument, theta: Floa
 
 
 def _log(data: RankingData, docid: TextColumn, pages: Pages) -> Clicks:
-    """The pages as a log; each is a session."""
+    """Return the pages as a log; each is a session."""
     row, rank, clicked, _ = pages
     queries, query = encode_ids(data.qid)
     documents, document = encode_ids(np.array(docid.tolist(), dtype=str))

@@ -10,8 +10,8 @@ its impressions. Documents that were never shown are left out: nothing is known 
 """
 
 import os
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -27,12 +27,12 @@ from exactrank.data.immutable import seal
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, LeftOutWarning, warn_caller
 
-NAMED = 5  #: unknown documents of a message
+NAMED = 5  #: number of unknown documents in a message
 
 
 def to_data(
     log: Clicks,
-    features: RankingData | str | os.PathLike[str] | Any,
+    features: object,
     propensity: Given | Propensities,
     *,
     clip: float,
@@ -68,7 +68,7 @@ def to_data(
 
 
 def check_settings(clip: float, unknown: str) -> None:
-    """Raise unless they are what `to_data` takes."""
+    """Raise unless ``clip`` and ``unknown`` are valid settings of `to_data`."""
     if not 0 <= clip <= 1:
         raise DataError(f"clip must be from 0 to 1, got {clip}")
     if unknown not in ("error", "drop"):
@@ -76,15 +76,15 @@ def check_settings(clip: float, unknown: str) -> None:
 
 
 def relevance(log: Clicks, propensity: Given | Propensities, clip: float) -> PerDocument:
-    """(1) of each pair of the log's cells, 0 where its impressions have no weight."""
+    """Return (1) of each pair of the log's cells, 0 if its impressions have no weight."""
     cells = log.cells
     theta = np.maximum(propensities(log, propensity, bootstrap=0).at(cells.rank), clip)
     clicks, total = np.bincount(cells.pair, cells.clicks / theta), np.bincount(cells.pair, cells.impressions)
     return np.divide(clicks, total, out=np.zeros_like(clicks), where=total > 0)
 
 
-def features_of(features: RankingData | str | os.PathLike[str] | Any, columns: Columns) -> RankingData:
-    """Data with document ids; a table needs no grades, and those of any other data are not looked at."""
+def features_of(features: object, columns: Columns) -> RankingData:
+    """Return data with document ids; a table needs no grades, and those of other data are ignored."""
     ungraded = replace(columns, graded=False)
     if isinstance(features, str | os.PathLike):
         data = read(features, columns=ungraded, keep_missing=True)
@@ -96,7 +96,7 @@ def features_of(features: RankingData | str | os.PathLike[str] | Any, columns: C
 
 
 def pairs_of(log: Clicks, data: RankingData, unknown: str) -> Rows:
-    """The pair of the log's cells that each document of ``data`` is, or -1; raises for documents of the log that have no features."""
+    """Return the number of each document of ``data`` among the pairs of the log's cells, or -1; raise if the log has other documents."""
     cells, width = log.cells, len(log.documents)
     query = np.repeat(places_of(log.queries, map(str, data.qid.tolist())), data.sizes)
     document = places_of(log.documents, data.docid or ())
@@ -116,8 +116,8 @@ def pairs_of(log: Clicks, data: RankingData, unknown: str) -> Rows:
     return pair
 
 
-def places_of(ids: TextColumn, texts: Any) -> Rows:
-    """The number of each text among ``ids``, -1 where it is none of them."""
+def places_of(ids: TextColumn, texts: Iterable[str]) -> Rows:
+    """Return the number of each text among ``ids``, or -1."""
     place = {text: number for number, text in enumerate(ids)}
     return np.array([place.get(text, -1) for text in texts], np.int64)
 

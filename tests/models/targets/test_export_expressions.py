@@ -13,10 +13,10 @@ from hypothesis import given, settings, strategies as st
 
 import exactrank as er
 from exactrank.errors import DataError, IncompatibleError, SettingError
-from exactrank.models.targets.expression import evaluated
+from exactrank.models.targets.expression import evaluate_text
 from exactrank.models.targets.lucene_expression import MOST, TERMS, _tree, byte_code
 from exactrank.models.targets.plain import plain
-from exactrank.models.targets.vespa import imported
+from exactrank.models.targets.vespa import import_expression
 from exactrank.models.tree_ensemble import TreeEnsemble
 from tests import GOLDEN
 from tests.models.targets.engine_rows import FEATURES, as_data, forest, models, rows_near
@@ -73,9 +73,9 @@ def test_vespa_imports_what_the_real_importer_does(case):
     assert numbers_as_python_writes_them(ours) == numbers_as_python_writes_them(expression)
     X, features = np.array(golden["X"], np.float64), golden["features"]
     slow = [vespa_score(expression, features, row) for row in X]
-    fast = evaluated(expression, dict(zip(features, X.T, strict=True)))
+    fast = evaluate_text(expression, dict(zip(features, X.T, strict=True)))
     np.testing.assert_array_equal(fast, slow)
-    np.testing.assert_array_equal(fast, evaluated(imported(booster.dump_model()), dict(zip(features, X.T, strict=True))))
+    np.testing.assert_array_equal(fast, evaluate_text(import_expression(booster.dump_model()), dict(zip(features, X.T, strict=True))))
     # The importer asks x < t, so a row at a threshold, 1e-35, may differ; with the thresholds that we write none does.
     expected, at = np.array(golden["lightgbm_scores"]), np.any(np.float32(1e-35) == X, axis=1)
     np.testing.assert_array_equal(fast[~at], expected[~at])
@@ -147,13 +147,13 @@ def test_lucene_variables():
 )
 def test_a_damaged_expression_is_refused(text, says):
     with pytest.raises(DataError, match=says):
-        evaluated(text, {"a": np.ones(2)})
+        evaluate_text(text, {"a": np.ones(2)})
 
 
 def test_expressions_are_read_up_to_a_depth():
-    assert evaluated("(" * 150 + "a" + ")" * 150, {"a": np.ones(2)}).tolist() == [1.0, 1.0]
+    assert evaluate_text("(" * 150 + "a" + ")" * 150, {"a": np.ones(2)}).tolist() == [1.0, 1.0]
     with pytest.raises(DataError, match="nested too deeply"):
-        evaluated("(" * 50_000 + "a" + ")" * 50_000, {"a": np.ones(2)})
+        evaluate_text("(" * 50_000 + "a" + ")" * 50_000, {"a": np.ones(2)})
 
 
 def large_forest(count):

@@ -80,14 +80,14 @@ def identity(value: object, ancestors: frozenset[int] = frozenset()) -> JSONValu
             return [name, {key: identity(item, path) for key, item in members.items() if isinstance(item, (*_PLAIN, FunctionType))}]
         cells = [identity(cell.cell_contents, path) for cell in value.__closure__ or ()]
         globals_used = {key: value.__globals__[key] for key in sorted(_names(value.__code__) & value.__globals__.keys())}
-        return [name, _code(value.__code__), identity(value.__defaults__, path), cells, _defined_in(value.__module__, globals_used, path)]
+        return [name, _code(value.__code__), identity(value.__defaults__, path), cells, _identities(value.__module__, globals_used, path)]
     if callable(getattr(value, "fit", None)):
         settings = value.get_params(deep=False) if hasattr(value, "get_params") else vars(value)
         return [identity(type(value), ancestors), identity(settings, ancestors)]
     return json_value(value)
 
 
-def _defined_in(module: str, values: Mapping[str, object], ancestors: frozenset[int]) -> dict[str, JSONValue]:
+def _identities(module: str, values: Mapping[str, object], ancestors: frozenset[int]) -> dict[str, JSONValue]:
     """Return the identities of the plain values, and of the functions and classes that ``module`` defines."""
     return {
         name: identity(value, ancestors)

@@ -123,15 +123,9 @@ def _nested_tree(tree: object, where: str, right: Bools) -> PlainTree:
         nodes += [] if leaf else [node["left"], node["right"]]
     child = np.array(left)
     missing_left = ~right[np.array(feature)] if len(right) else np.ones(len(child), bool)
-    return PlainTree(
-        np.array(feature),
-        np.array(border),
-        child,
-        np.where(child < 0, -1, child + 1),
-        np.array(values),
-        missing_left,
-        cover=np.array(weights),
-    )
+    right_child = np.where(child < 0, -1, child + 1)
+    cover = np.array(weights)
+    return PlainTree(np.array(feature), np.array(border), child, right_child, np.array(values), missing_left, cover=cover)
 
 
 READER = Reader(recognizes, lambda content: of_record(content.record))

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from exactrank._support.arrays import PerDocument
 from exactrank._support.json_values import JSONObject, JSONValue
-from exactrank.data.alignment import first_duplicate
+from exactrank.data.duplicates import first_duplicate
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 

@@ -23,5 +23,5 @@ TARGETS: Registry[type[Target]] = Registry(
         "vespa": "exactrank.models.targets.vespa:Vespa",
     },
     group="exactrank.targets",
-    fits=lambda found: isinstance(found, type) and issubclass(found, Target),
+    fits=lambda value: isinstance(value, type) and issubclass(value, Target),
 )

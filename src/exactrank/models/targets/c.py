@@ -84,7 +84,7 @@ class C(Target):
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
         width, units = len(terms.features), terms.units
         include = "#include <math.h>\n" if units is not None else ""
-        features = _listed(map(_string, terms.features))
+        features = _initializer(map(_string, terms.features))
         text = _HEAD.format(
             version=__version__, name=self.model_name, include=include, width=width, features=features, constant=terms.constant
         )
@@ -98,7 +98,7 @@ class C(Target):
         if terms.trees:
             roots, nodes, leaves = tables(terms.trees)
             rows = [f"{{{', '.join(map(repr, node))}}}" for node in nodes] or ["{0, 0, 0, 0, 0}"]
-            text += _TREES.format(nodes=_listed(rows), leaves=_numbers(leaves), roots=_listed(map(str, roots)), trees=len(roots))
+            text += _TREES.format(nodes=_initializer(rows), leaves=_numbers(leaves), roots=_initializer(map(str, roots)), trees=len(roots))
         return text + "    return score;\n}\n", []
 
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
@@ -109,24 +109,24 @@ class C(Target):
             source, library = folder / "model.c", folder / "model.so"
             source.write_bytes(content)
             command = [compiler, "-O1", "-std=c99", "-ffp-contract=off", "-shared", "-fPIC", "-o", str(library), str(source), "-lm"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise IncompatibleError(f"{compiler} cannot compile the export ({done.stderr.strip()[:200]}); set CC to another compiler")
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            if result.returncode != 0:
+                raise IncompatibleError(f"{compiler} cannot compile the export ({result.stderr.strip()[:200]}); set CC to another compiler")
             function = ctypes.CDLL(str(library))[self.model_name]
             function.argtypes, function.restype = [ctypes.c_void_p], ctypes.c_double
-            whole = np.ascontiguousarray(rows, np.float64)
-            return np.array([function(row.ctypes.data) for row in whole], np.float64)
+            doubles = np.ascontiguousarray(rows, np.float64)
+            return np.array([function(row.ctypes.data) for row in doubles], np.float64)
 
 
 def _string(text: str) -> str:
-    """A C literal: every character with a special meaning is escaped."""
+    """Return a C literal, in which every character with a special meaning is escaped."""
     letters = (bytes([byte]) for byte in text.encode(errors="surrogateescape"))
-    return '"' + "".join(one.decode() if _PLAIN.fullmatch(one) else f"\\{one[0]:03o}" for one in letters) + '"'
+    return '"' + "".join(letter.decode() if _PLAIN.fullmatch(letter) else f"\\{letter[0]:03o}" for letter in letters) + '"'
 
 
 def _numbers(values: Sequence[float] | np.ndarray) -> str:
-    return _listed(map(repr, np.ravel(values).tolist()))
+    return _initializer(map(repr, np.ravel(values).tolist()))
 
 
-def _listed(words: Iterable[str]) -> str:
+def _initializer(words: Iterable[str]) -> str:
     return "{\n" + ",\n".join(f"        {word}" for word in words) + "}"

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from exactrank._support.arrays import PerDocument
+from exactrank._support.json_values import JSONObject, JSONValue
 from exactrank.errors import SettingError
 from exactrank.models.targets.nested import Split, leaf_values, read_tree
 from exactrank.models.targets.plain import Plain, Tree
@@ -29,18 +30,16 @@ class Elasticsearch(Target):
     precision: ClassVar[type[np.floating]] = np.float32
 
     def check(self, terms: Plain) -> None:
-        """Raise where Elasticsearch cannot express the model, or would refuse its id."""
         super().check(terms)
         if not _ID.fullmatch(self.model_name):
             rule = "at most 64 of a-z, 0-9, -, _ and ., with a letter or digit at both ends"
             raise SettingError(f"model_name={self.model_name!r} is not a valid id of an Elasticsearch model; give {rule}")
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
-        """The body, with a placeholder query for each feature."""
         queries = [{"query_extractor": {"feature_name": name, "query": {"match": {name: "{{query}}"}}}} for name in terms.features]
-        own = {"target_type": "regression", "feature_names": list(terms.features)}
-        trees = [{"tree": own | {"tree_structure": _structure(tree)}} for tree in terms.without_constant().trees]
-        ensemble = own | {"trained_models": trees, "aggregate_output": {"weighted_sum": {}}}
+        common = {"target_type": "regression", "feature_names": list(terms.features)}
+        trees = [{"tree": common | {"tree_structure": _structure(tree)}} for tree in terms.without_constant().trees]
+        ensemble = common | {"trained_models": trees, "aggregate_output": {"weighted_sum": {}}}
         body = {
             "input": {"field_names": list(terms.features)},
             "inference_config": {"learning_to_rank": {"feature_extractors": queries}},
@@ -53,37 +52,36 @@ class Elasticsearch(Target):
         return json.dumps(body, separators=(",", ":")), remarks
 
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
-        """With the arithmetic of Elasticsearch."""
         ensemble = json.loads(content)["definition"]["trained_model"]["ensemble"]
         columns = np.ascontiguousarray(rows.T[[features.index(name) for name in ensemble["feature_names"]]])
         total, lost = np.zeros(len(rows)), np.zeros(len(rows))
         for model in ensemble["trained_models"]:
-            part = leaf_values(_tree(model["tree"]["tree_structure"]), columns, np.less_equal) - lost
+            part = leaf_values(_read_structure(model["tree"]["tree_structure"]), columns, np.less_equal) - lost
             total, before = total + part, total
             lost = (total - before) - part
         return (total - lost).astype(np.float32).astype(np.float64)
 
 
-def _structure(tree: Tree) -> list[dict[str, Any]]:
-    """All nodes and leaves, each before its children, the left one first."""
+def _structure(tree: Tree) -> list[JSONObject]:
+    """Return all nodes and leaves, in preorder."""
     place = {node: number for number, node in enumerate(tree.preorder())}
     thresholds, leaves = np.clip(tree.threshold, -_LARGEST, _LARGEST).tolist(), tree.leaf.tolist()
 
-    def split(node: int) -> dict[str, Any]:
-        asked = {"decision_type": "lte", "split_feature": int(tree.feature[node]), "threshold": thresholds[node]}
+    def split(node: int) -> dict[str, JSONValue]:
+        test = {"decision_type": "lte", "split_feature": int(tree.feature[node]), "threshold": thresholds[node]}
         children = {"left_child": place[int(tree.left[node])], "right_child": place[int(tree.right[node])]}
-        return asked | {"default_left": bool(tree.missing_left[node])} | children
+        return {**test, "default_left": bool(tree.missing_left[node]), **children}
 
-    return [{"node_index": place[node]} | (split(node) if node >= 0 else {"leaf_value": leaves[~node]}) for node in place]
+    return [{"node_index": place[node], **(split(node) if node >= 0 else {"leaf_value": leaves[~node]})} for node in place]
 
 
-def _tree(nodes: Sequence[Mapping[str, Any]]) -> Tree:
-    """What `_structure` wrote."""
+def _read_structure(nodes: Sequence[Mapping[str, Any]]) -> Tree:
+    """Return the tree that `_structure` wrote."""
 
-    def opened(number: int) -> Split | float:
+    def read_node(number: int) -> Split | float:
         node = nodes[number]
         if "leaf_value" in node:
             return float(node["leaf_value"])
         return Split(node["split_feature"], node["threshold"], node["left_child"], node["right_child"], node["default_left"])
 
-    return read_tree(0, opened)
+    return read_tree(0, read_node)

@@ -12,17 +12,18 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from exactrank._support.arrays import PerDocument
+from exactrank._support.json_values import JSONValue
 from exactrank._support.settings import setting
 from exactrank.data.alignment import name_list
 from exactrank.errors import IncompatibleError
-from exactrank.models.targets.nested import Split, depths, nested, read_tree
+from exactrank.models.targets.nested import Split, depths, nest, read_tree
 from exactrank.models.targets.plain import Plain, Tree
 from exactrank.models.targets.ranklib import ranklib_scores, ranklib_text
-from exactrank.models.targets.single import as_singles, next_above, numbers, rounded_down, singles, tree_sum, weighted_sum
+from exactrank.models.targets.single import as_singles, next_above, rounded_down, short_doubles, singles, tree_sum, weighted_sum
 from exactrank.models.targets.target import Rows, Target
 
 _TYPES = {"linear": "model/linear", "xgboost": "model/xgboost+json", "ranklib": "model/ranklib"}
-Node = dict[str, Any]
+Node = dict[str, Any]  #: a node of a tree in XGBoost's JSON
 
 
 class ElasticsearchLTR(Target):
@@ -40,7 +41,6 @@ class ElasticsearchLTR(Target):
     featureset: str = setting(default="exactrank", help="The feature set that the model belongs to.")
 
     def check(self, terms: Plain) -> None:
-        """Raise where the plugin, or the format, cannot express the model."""
         super().check(terms)
         form, trees = self.form(terms), bool(terms.trees)
         if trees is (form == "linear"):
@@ -54,22 +54,21 @@ class ElasticsearchLTR(Target):
             )
 
     def form(self, terms: Plain) -> str:
-        """The format, with auto resolved."""
+        """Return the format, with auto resolved."""
         return self.format if self.format != "auto" else "xgboost" if terms.trees else "linear"
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
-        """The body, and where it goes."""
         form = self.form(terms)
         remarks = [
             f"send it by POST to _ltr/_featureset/{self.featureset}/_createmodel; the feature set must have the model's feature names"
         ]
         if terms.linear is not None:
-            definition = _json(dict(zip(terms.features, numbers(singles(terms.linear, "a weight")), strict=True)))
+            definition = _json(dict(zip(terms.features, short_doubles(singles(terms.linear, "a weight")), strict=True)))
             if terms.constant:
                 remarks.append(f"the format has no constant term, so every score is lower by {terms.constant:g}; the order is the same")
         elif form == "xgboost":
             trees = terms.without_constant().trees
-            definition = _json(self.wrapped([_xgboost(tree, terms.features) for tree in trees]))
+            definition = _json(self.definition_of([_xgboost(tree, terms.features) for tree in trees]))
         else:
             definition = ranklib_text(terms)
             remarks.append("features are numbered as in the model, so the feature set must list them in the same order")
@@ -80,16 +79,15 @@ class ElasticsearchLTR(Target):
             )
         return _json({"model": {"name": self.model_name, "model": {"type": _TYPES[form], "definition": definition}}}), remarks
 
-    def wrapped(self, trees: list[Node]) -> Any:
-        """The definition that holds XGBoost's ``trees``."""
+    def definition_of(self, trees: list[Node]) -> JSONValue:
+        """Return the definition of a model of XGBoost's ``trees``."""
         return trees
 
-    def unwrapped(self, definition: Any) -> tuple[list[Node], float]:
-        """The trees of such a definition, and what an absent feature is."""
+    def trees_in(self, definition: Any) -> tuple[list[Node], float]:
+        """Return the trees of such a definition, and the value of an absent feature."""
         return definition, np.nan
 
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
-        """With the plugin's arithmetic."""
         model = json.loads(content)["model"]["model"]
         if model["type"] == _TYPES["ranklib"]:
             return ranklib_scores(model["definition"], rows)
@@ -97,32 +95,32 @@ class ElasticsearchLTR(Target):
         if model["type"] == _TYPES["linear"]:
             weights = [definition[feature] for feature in features]
             return weighted_sum(weights, as_singles(rows, absent=0.0)).astype(np.float64)
-        trees, absent = self.unwrapped(definition)
+        trees, absent = self.trees_in(definition)
         number = {feature: j for j, feature in enumerate(features)}
 
-        def opened(node: Node) -> Split | float:
+        def read_node(node: Node) -> Split | float:
             if "leaf" in node:
                 return float(node["leaf"])
             yes, no = node["children"]
             return Split(number[node["split"]], node["split_condition"], yes, no, node["missing"] == node["yes"])
 
-        return tree_sum((read_tree(tree, opened) for tree in trees), as_singles(rows, absent), np.less).astype(np.float64)
+        return tree_sum((read_tree(tree, read_node) for tree in trees), as_singles(rows, absent), np.less).astype(np.float64)
 
 
 def _xgboost(tree: Tree, features: Sequence[str]) -> Node:
     place, depth = {node: number for number, node in enumerate(tree.preorder())}, depths(tree).tolist()
-    bounds, leaves = numbers(next_above(rounded_down(tree.threshold))), numbers(singles(tree.leaf, "a leaf"))
+    bounds, leaves = short_doubles(next_above(rounded_down(tree.threshold))), short_doubles(singles(tree.leaf, "a leaf"))
 
     def leaf(number: int) -> Node:
         return {"nodeid": place[~number], "leaf": leaves[number]}
 
     def split(node: int, yes: Node, no: Node) -> Node:
-        asked = {"nodeid": place[node], "depth": depth[node], "split": features[tree.feature[node]], "split_condition": bounds[node]}
+        test = {"nodeid": place[node], "depth": depth[node], "split": features[tree.feature[node]], "split_condition": bounds[node]}
         missing = yes if tree.missing_left[node] else no
-        return asked | {"yes": yes["nodeid"], "no": no["nodeid"], "missing": missing["nodeid"], "children": [yes, no]}
+        return test | {"yes": yes["nodeid"], "no": no["nodeid"], "missing": missing["nodeid"], "children": [yes, no]}
 
-    return nested(tree, leaf, split)
+    return nest(tree, leaf, split)
 
 
-def _json(value: object) -> str:
+def _json(value: JSONValue) -> str:
     return json.dumps(value, separators=(",", ":"))

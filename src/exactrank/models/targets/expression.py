@@ -1,4 +1,4 @@
-"""Scores as expressions, which Vespa, Lucene and SQL write in similar ways, and the scores that such a text gives.
+"""Scores as expressions, which Vespa, Lucene and SQL write in similar ways, and the evaluation of such a text.
 
     0.7 * bm25 - 0.2 * age + 1.5 * tanh(0.1 + 0.3 * bm25) + (bm25 <= 3.5 ? 0.1 : -0.2)                              (1)
 
@@ -6,8 +6,7 @@ Numbers have all the digits that a double needs. The terms are in the order of p
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +16,9 @@ from exactrank._support.numerics import tanh
 from exactrank.errors import DataError
 from exactrank.models.targets.plain import Terms
 
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {"if": np.where, "tanh": tanh, "isNan": np.isnan}
-_OPERATORS: Mapping[str, tuple[int, Callable[..., Any]]] = {  # how strongly they bind, and what they do
+Values = float | npt.NDArray[np.float64 | np.bool_]  #: of an expression, one for each row or the same for all
+_FUNCTIONS: Mapping[str, Callable[..., Values]] = {"if": np.where, "tanh": tanh, "isNan": np.isnan}
+_OPERATORS: Mapping[str, tuple[int, Callable[..., Values]]] = {  # precedence, and function
     "?": (1, np.where),
     "<": (2, np.less),
     "<=": (2, np.less_equal),
@@ -29,38 +29,38 @@ _OPERATORS: Mapping[str, tuple[int, Callable[..., Any]]] = {  # how strongly the
 }
 
 
-def added(parts: Sequence[str]) -> str:
-    """The sum of ``parts``, each a number, a product or in brackets.
+def sum_text(parts: Sequence[str]) -> str:
+    """Return the sum of ``parts``, each a number, a product or in brackets.
 
-    >>> added(["0.5 * a", "-1.5 * b"]), added([])
+    >>> sum_text(["0.5 * a", "-1.5 * b"]), sum_text([])
     ('0.5 * a - 1.5 * b', '0.0')
     """
     return " + ".join(parts).replace(" + -", " - ") or "0.0"
 
 
-def weighted(weights: npt.NDArray[np.float64], names: Sequence[str], number: Callable[[float], str] = repr) -> list[str]:
-    """The products of the weights that are not 0 with ``names``."""
+def products(weights: npt.NDArray[np.float64], names: Sequence[str], number: Callable[[float], str] = repr) -> list[str]:
+    """Return the products of the weights that are not 0 with ``names``."""
     return [f"{number(weight)} * {name}" for weight, name in zip(weights.tolist(), names, strict=True) if weight]
 
 
 def smooth_parts(terms: Terms, names: Sequence[str], number: Callable[[float], str] = repr) -> dict[str, list[str]]:
-    """The parts of (1) other than trees, by kind; a constant belongs to the first kind."""
-    found: dict[str, list[str]] = {} if terms.linear is None else {"linear": weighted(terms.linear, names, number)}
+    """Return the parts of (1) other than trees, by kind; a constant belongs to the first kind."""
+    parts: dict[str, list[str]] = {} if terms.linear is None else {"linear": products(terms.linear, names, number)}
     if terms.units is not None:
         units = zip(terms.units.output.tolist(), terms.units.bias.tolist(), terms.units.weights, strict=True)
-        inside = ((by, added([number(bias), *weighted(weights, names, number)])) for by, bias, weights in units)
-        found["network"] = [f"{number(by)} * tanh({within})" for by, within in inside]
+        sums = ((output, sum_text([number(bias), *products(weights, names, number)])) for output, bias, weights in units)
+        parts["network"] = [f"{number(output)} * tanh({text})" for output, text in sums]
     if terms.constant:
-        first = next(iter(found), "constant")
-        found[first] = [number(terms.constant), *found.get(first, [])]
-    return found
+        first = next(iter(parts), "constant")
+        parts[first] = [number(terms.constant), *parts.get(first, [])]
+    return parts
 
 
-def evaluated(text: str, columns: Mapping[str, npt.NDArray[np.float64]]) -> PerDocument:
-    """(1) for each row of ``columns``, which are the variables by name, in double precision."""
+def evaluate_text(text: str, columns: Mapping[str, npt.NDArray[np.float64]]) -> PerDocument:
+    """Return (1) for each row of ``columns``, which are the variables by name, in double precision."""
     rows = len(next(iter(columns.values())))
     try:
-        return np.array(np.broadcast_to(_Reader(text, columns).whole(), rows), np.float64)
+        return np.array(np.broadcast_to(_Reader(text, columns).read(), rows), np.float64)
     except RecursionError:
         raise DataError("the expression is nested too deeply to be evaluated; train trees of fewer leaves") from None
 
@@ -72,26 +72,26 @@ class _Reader:
         self.columns, self.tokens = columns, _tokens(text, columns)
         self.kind, self.token = next(self.tokens)
 
-    def whole(self) -> Any:
+    def read(self) -> Values:
         value = self.expression(0)
         if self.kind != "end":
             raise DataError(f"the expression continues with {self.token!r} where it should end; export the model again")
         return value
 
-    def expression(self, above: int) -> Any:
-        """A value, with all following operators that bind more strongly than ``above``."""
+    def expression(self, above: int) -> Values:
+        """Return a value, with all following operators of a precedence above ``above``."""
         value = self.operand()
-        while (known := _OPERATORS.get(self.token)) is not None and known[0] > above:
-            binds, operation = known
+        while (operator := _OPERATORS.get(self.token)) is not None and operator[0] > above:
+            precedence, operation = operator
             if self.take() == "?":
                 yes = self.expression(0)
                 self.take(":")
                 value = operation(value, yes, self.expression(0))
             else:
-                value = operation(value, self.expression(binds))
+                value = operation(value, self.expression(precedence))
         return value
 
-    def operand(self) -> Any:
+    def operand(self) -> Values:
         kind, token = self.kind, self.take()
         if kind == "number":
             return float(token)
@@ -119,8 +119,8 @@ class _Reader:
         return token
 
 
-def _tokens(text: str, names: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The kind and the text of each token; the longest variable that fits wins."""
+def _tokens(text: str, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the text of each token; the longest variable that matches wins."""
     variables = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     token = re.compile(
         rf"\s*(?:(?P<number>\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)|(?P<function>(?:{'|'.join(_FUNCTIONS)})(?=\s*\())"
@@ -128,9 +128,9 @@ def _tokens(text: str, names: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         re.ASCII,
     )
     at = 0
-    while (found := token.match(text, at)) is not None:
-        at = found.end()
-        yield str(found.lastgroup), found[str(found.lastgroup)]
-        if found.lastgroup == "end":
+    while (match := token.match(text, at)) is not None:
+        at = match.end()
+        yield str(match.lastgroup), match[str(match.lastgroup)]
+        if match.lastgroup == "end":
             return
     raise DataError(f"the expression has {text[at : at + 20]!r}, which is neither a number nor a feature of the model; check the names")

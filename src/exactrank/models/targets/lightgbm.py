@@ -29,15 +29,15 @@ class LightGBMText(Target):
         scorer = model.scorer
         if not isinstance(scorer, TreeEnsemble):
             return super().export(model)
-        others = _has_other_splits(scorer)
-        if scorer.fill is not None and not others and not _fills_itself(scorer):
+        has_other_splits = _has_other_splits(scorer)
+        if scorer.fill is not None and not has_other_splits and not _nodes_fill(scorer):
             return super().export(model)
         text = write_lightgbm(scorer.table, scorer.feature_names, scorer.levels)
         remarks = _remarks(scorer.feature_names)
         if scorer.levels:
             named = name_list(list(map(repr, scorer.levels)))
             remarks.append(f"LightGBM reads {named} from pandas columns of dtype category; in other rows give codes, from 0 on")
-        if scorer.fill is not None and others:
+        if scorer.fill is not None and has_other_splits:
             remarks.append(f"the model fills missing values by missing={scorer.missing!r}; fill them before scoring")
         return Export(text.encode(), tuple(remarks), self, model)
 
@@ -64,18 +64,17 @@ class LightGBMText(Target):
         return write_lightgbm(table, terms.features), _remarks(terms.features)
 
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
-        """By LightGBM."""
         lightgbm = library("lightgbm", "scores of LightGBM's files", "lightgbm")
         return np.asarray(lightgbm.Booster(model_str=content.decode()).predict(rows, raw_score=True), np.float64)
 
     def terms(self, model: Model) -> Plain:
-        """For splits that plain terms cannot express, only the leaves: enough to bound the rounding of their sum."""
+        """Return only the leaves for splits that plain terms cannot express: enough to bound the rounding of their sum."""
         scorer = model.scorer
         if not isinstance(scorer, TreeEnsemble) or not _has_other_splits(scorer):
             return plain(model)
         table, none = scorer.table, np.empty(0, np.int64)
         leaves = np.split(table.leaf_value, table.start[1:-1] + np.arange(1, len(table.start) - 1))
-        trees = tuple(Tree(none, np.empty(0), none, none, np.empty(0, bool), own) for own in leaves)
+        trees = tuple(Tree(none, np.empty(0), none, none, np.empty(0, bool), values) for values in leaves)
         return Plain(trees=trees, model=model, features=scorer.feature_names, fill=np.zeros(scorer.n_features))
 
 
@@ -83,13 +82,13 @@ def _has_other_splits(scorer: TreeEnsemble) -> bool:
     return bool(np.any(scorer.table.decision & (CATEGORICAL | MISSING_IS_ZERO)))
 
 
-def _fills_itself(scorer: TreeEnsemble) -> bool:
-    """Do its nodes send missing values where their fill value goes?"""
+def _nodes_fill(scorer: TreeEnsemble) -> bool:
+    """Return whether the nodes send missing values where their fill value goes."""
     unfilled = TreeEnsemble(scorer.table, scorer.feature_names, offset=scorer.offset)
     pairs = zip(plain(Model(scorer)).trees, plain(Model(unfilled)).trees, strict=True)
     return all(np.array_equal(ours.missing_left, theirs.missing_left) for ours, theirs in pairs)
 
 
 def _remarks(features: Sequence[str]) -> list[str]:
-    other = next((feature for feature in features if not writable([feature])), None)
-    return [] if other is None else [f"LightGBM's text cannot hold a feature called {other!r}, so features are numbered in order"]
+    unwritable = next((feature for feature in features if not writable([feature])), None)
+    return [] if unwritable is None else [f"LightGBM's text cannot hold a feature called {unwritable!r}, so features are numbered in order"]

@@ -1,7 +1,7 @@
 """Lucene expressions, as Elasticsearch and OpenSearch run them with ``"lang": "expression"``.
 
 They compute in doubles, with x <= t as it is. A document without a value gets 0. Lucene compiles an expression into one method, for which
-the Java machine allows at most 64 kB of byte code; the size is counted here byte by byte.
+the Java virtual machine allows at most 64 kB of byte code; the size is counted here byte by byte.
 """
 
 import re
@@ -13,19 +13,19 @@ import numpy as np
 from exactrank._support.arrays import PerDocument
 from exactrank._support.settings import setting
 from exactrank.errors import IncompatibleError
-from exactrank.models.targets.expression import added, evaluated, smooth_parts
-from exactrank.models.targets.nested import nested
+from exactrank.models.targets.expression import evaluate_text, smooth_parts, sum_text
+from exactrank.models.targets.nested import nest
 from exactrank.models.targets.plain import Plain, Terms, Tree
 from exactrank.models.targets.target import Rows, Target
 
-MOST = 60_000  #: bytes of byte code; the Java machine allows 65,535
-TERMS = 1_000  #: of a sum; Lucene's compiler runs out of stack somewhere between 1,000 and 3,000
-INTERPRETED = 8_000  #: bytes; HotSpot leaves a larger method to the interpreter
+MOST = 60_000  #: maximum size of byte code in bytes; the Java virtual machine allows 65,535
+TERMS = 1_000  #: maximum number of terms of a sum; Lucene's compiler runs out of stack somewhere between 1,000 and 3,000
+INTERPRETED = 8_000  #: size in bytes above which HotSpot leaves a method to the interpreter
 _ID = r"[_$a-zA-Z][_$a-zA-Z0-9]*"
 
 
 class LuceneExpression(Target):
-    """One expression."""
+    """The model as one expression."""
 
     name, suffix = "lucene-expression", ".txt"
     kinds, adds = ("linear", "network", "trees"), True
@@ -40,38 +40,38 @@ class LuceneExpression(Target):
         super().check(terms)
         size, count = byte_code(terms), sum(map(len, smooth_parts(terms, terms.features).values())) + len(terms.trees)
         if size > MOST or count > TERMS:
-            what = (
+            amount = (
                 f"{size:,} bytes of byte code, above {MOST:,} (Java allows 65,535),"
                 if size > MOST
                 else f"{count:,} terms, above {TERMS:,},"
             )
             raise IncompatibleError(
-                f"the model has {what} as a Lucene expression; train fewer or smaller trees, or export to another target"
+                f"the model has {amount} as a Lucene expression; train fewer or smaller trees, or export to another target"
             )
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
         names = self._variables(terms.features)
-        smooth = [part for own in smooth_parts(terms, names).values() for part in own]
+        smooth = [part for parts in smooth_parts(terms, names).values() for part in parts]
         trees = [_tree(tree, names) for tree in terms.trees]
         remarks = ["engines round a script's score to single precision, and refuse a score below 0 except in a rescorer or sort"]
         if (size := byte_code(terms)) > INTERPRETED:
             remarks.append(f"it has {size:,} bytes of byte code; HotSpot compiles no method above {INTERPRETED:,}, so it is interpreted")
-        return added([*smooth, *trees]) + "\n", remarks
+        return sum_text([*smooth, *trees]) + "\n", remarks
 
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
-        return evaluated(content.decode(), dict(zip(self._variables(features), np.nan_to_num(rows).T, strict=True)))
+        return evaluate_text(content.decode(), dict(zip(self._variables(features), np.nan_to_num(rows).T, strict=True)))
 
     def _variables(self, features: Sequence[str]) -> list[str]:
-        return [f"doc['{one}'].value" if self.variables == "doc" and one != "_score" else one for one in features]
+        return [f"doc['{name}'].value" if self.variables == "doc" and name != "_score" else name for name in features]
 
 
 def _tree(tree: Tree, names: Sequence[str]) -> str:
-    asked, leaves = [f"{names[j]} <= {t!r}" for j, t in zip(tree.feature, tree.threshold.tolist(), strict=True)], tree.leaf.tolist()
-    return nested(tree, lambda leaf: repr(leaves[leaf]), lambda node, left, right: f"({asked[node]} ? {left} : {right})")
+    tests, leaves = [f"{names[j]} <= {t!r}" for j, t in zip(tree.feature, tree.threshold.tolist(), strict=True)], tree.leaf.tolist()
+    return nest(tree, lambda leaf: repr(leaves[leaf]), lambda node, left, right: f"({tests[node]} ? {left} : {right})")
 
 
 def byte_code(terms: Terms) -> int:
-    """The size of the compiled expression in bytes, or a few more."""
+    """Return an upper bound of the size of the compiled expression in bytes, which is a few bytes too large."""
     width = max((int(tree.feature.max(initial=0)) + 1 for tree in terms.trees), default=0)
     for weights in (terms.linear, None if terms.units is None else terms.units.weights):
         width = max(width, 0 if weights is None else weights.shape[-1])

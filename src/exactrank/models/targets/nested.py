@@ -12,10 +12,11 @@ from exactrank.models.targets.plain import Bools, Floats, Ints, Tree
 #: JSON readers give up at 1,000 nested brackets, and a level has up to two.
 DEEPEST = 300
 T = TypeVar("T")
+Real = TypeVar("Real", np.float32, np.float64)
 
 
 class Split(NamedTuple):
-    """An inner node that was read."""
+    """An inner node that was read; its children are as the format has them."""
 
     feature: int
     threshold: float
@@ -24,38 +25,38 @@ class Split(NamedTuple):
     missing_left: bool
 
 
-def nested(tree: Tree, leaf: Callable[[int], T], split: Callable[[int, T, T], T]) -> T:
-    """What ``split`` makes of the root and its children, which are built first, starting with what ``leaf`` makes of the leaves."""
-    made: dict[int, T] = {}
+def nest(tree: Tree, leaf: Callable[[int], T], split: Callable[[int, T, T], T]) -> T:
+    """Return the root as ``split`` makes it of its children, which are made before it in the same way; ``leaf`` makes the leaves."""
+    built: dict[int, T] = {}
     for node in reversed(range(len(tree.feature))):
-        left, right = (made.pop(child) if child >= 0 else leaf(~child) for child in (int(tree.left[node]), int(tree.right[node])))
-        made[node] = split(node, left, right)
-    return made[0] if made else leaf(0)
+        left, right = (built.pop(child) if child >= 0 else leaf(~child) for child in (int(tree.left[node]), int(tree.right[node])))
+        built[node] = split(node, left, right)
+    return built[0] if built else leaf(0)
 
 
 def depths(tree: Tree) -> Ints:
-    """How many splits lie above each inner node; raises if a tree is deeper than readers can follow."""
-    found = np.zeros(len(tree.feature), np.int64)
-    for node in range(len(found)):
+    """Return the number of splits above each inner node; raise if a tree is deeper than readers can follow."""
+    depth = np.zeros(len(tree.feature), np.int64)
+    for node in range(len(depth)):
         for child in (tree.left[node], tree.right[node]):
             if child >= 0:
-                found[child] = found[node] + 1
-    if found.max(initial=0) >= DEEPEST:
-        raise IncompatibleError(f"a tree is {found.max() + 1} splits deep, and engines read {DEEPEST} at most; train with depth={DEEPEST}")
-    return found
+                depth[child] = depth[node] + 1
+    if depth.max(initial=0) >= DEEPEST:
+        raise IncompatibleError(f"a tree is {depth.max() + 1} splits deep, and engines read {DEEPEST} at most; train with depth={DEEPEST}")
+    return depth
 
 
-def read_tree(root: Any, opened: Callable[[Any], Split | float]) -> Tree:
-    """The tree below ``root``; ``opened`` returns the split, or the leaf value, of a node."""
+def read_tree(root: T, read_node: Callable[[T], Split | float]) -> Tree:
+    """Return the tree below ``root``; ``read_node`` returns the split, or the leaf value, of a node."""
     splits: list[Split] = []
     leaves: list[float] = []
 
-    def number(node: Any) -> int:
-        found = opened(node)
-        if isinstance(found, Split):
-            splits.append(found)
+    def number(node: T) -> int:
+        content = read_node(node)
+        if isinstance(content, Split):
+            splits.append(content)
             return len(splits) - 1
-        leaves.append(found)
+        leaves.append(content)
         return -len(leaves)
 
     number(root)
@@ -71,8 +72,8 @@ def read_tree(root: Any, opened: Callable[[Any], Split | float]) -> Tree:
     )
 
 
-def leaf_values(tree: Tree, columns: npt.NDArray[Any], goes_left: Callable[[npt.NDArray[Any], Any], Bools]) -> Floats:
-    """The leaf that each document reaches; ``columns`` has one row per feature, in the precision in which they are compared.
+def leaf_values(tree: Tree, columns: npt.NDArray[Real], goes_left: Callable[[npt.NDArray[Real], Real], Bools]) -> Floats:
+    """Return the value of the leaf that each document reaches; ``columns`` has one row per feature, in the precision of the comparisons.
 
     ``goes_left(values, threshold)`` decides for values that are present; NaN goes where the node says.
     """

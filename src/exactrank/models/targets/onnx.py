@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,9 @@ from exactrank.models.formats.onnx import properties as readable
 from exactrank.models.targets.plain import DeepTerm, Plain, Tree
 from exactrank.models.targets.single import rounded_down
 from exactrank.models.targets.target import Rows, Target
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, TensorProto
 
 DOMAIN = "ai.onnx.ml"
 OPSET = 13  #: of the operators that are not of trees
@@ -53,7 +56,6 @@ class Onnx(Target):
         return np.float64 if self.numbers == "double" and self.ml_opset == 5 else np.float32
 
     def write(self, terms: Plain) -> tuple[bytes, Sequence[str]]:
-        """The serialized graph."""
         graph = _Graph(np.float64 if self.numbers == "double" else np.float32)
         self._add_scores(graph, terms)
         helper, sizes = graph.onnx.helper, {"x": len(terms.features), "score": 1}
@@ -69,16 +71,15 @@ class Onnx(Target):
         return model.SerializeToString(deterministic=True), self._remarks(terms)
 
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
-        """With ONNX Runtime itself."""
         runtime = library("onnxruntime", "scores of ONNX files", "onnx")
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.log_severity_level = 1, 3
         session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-        (found,) = session.run(["score"], {"x": rows.astype(np.float64 if self.numbers == "double" else np.float32)})
-        return np.asarray(found[:, 0], np.float64)
+        (column,) = session.run(["score"], {"x": rows.astype(np.float64 if self.numbers == "double" else np.float32)})
+        return np.asarray(column[:, 0], np.float64)
 
     def _add_scores(self, graph: "_Graph", terms: Plain) -> None:
-        """(1): the last node gives ``score``."""
+        """Add (1) to the graph; the output of the last node is ``score``."""
         parts, linear = [], terms.linear
         if linear is not None or terms.units is not None or terms.nets:
             filled = graph.add("Where", graph.add("IsNaN", "x"), graph.constant("fill", terms.fill), "x")
@@ -106,54 +107,56 @@ class Onnx(Target):
 
     def _remarks(self, terms: Plain) -> list[str]:
         largest = math.fsum(np.abs(tree.leaf).max() for tree in terms.trees)
-        half, offset, found = float(np.finfo(np.float32).eps) / 2, terms.model.scorer.offset, []
+        half, offset, remarks = float(np.finfo(np.float32).eps) / 2, terms.model.scorer.offset, list[str]()
         if terms.trees and self.precision is np.float64:
-            found.append(
+            remarks.append(
                 "with one thread (intra_op_num_threads=1) ONNX Runtime adds up the trees in the same order as the model; "
                 "several threads add up many trees in another order, which changes the last digits"
             )
         if terms.trees and self.precision is np.float32:
             steps, how = (1, "rounded to") if self.numbers == "double" else (len(terms.trees) + 1, "added up in")
-            found.append(f"the trees' sum is {how} float32: it differs from the model's by at most {steps * half * largest:.2g}")
+            remarks.append(f"the trees' sum is {how} float32: it differs from the model's by at most {steps * half * largest:.2g}")
         if self.numbers == "float" and (terms.linear is not None or terms.units is not None or terms.nets):
-            found.append("weights are rounded to float32 and added up in float32: a relative error of 6e-08 for each")
-        found += [f"{own} computes in float32, as PyTorch does" for own in dict.fromkeys(term.net.of for term in terms.nets) if own]
+            remarks.append("weights are rounded to float32 and added up in float32: a relative error of 6e-08 for each")
+        modules = dict.fromkeys(term.net.of for term in terms.nets if term.net.of is not None)
+        remarks += [f"{module} computes in float32, as PyTorch does" for module in modules]
         if self.numbers == "float" and offset is not None and np.any(offset):
             lost = ", ".join(repr(name) for name, by in zip(terms.features, offset, strict=True) if by)
-            found.append(f"float32 cannot distinguish values of {lost} that the model can; export with numbers='double'")
-        return found
+            remarks.append(f"float32 cannot distinguish values of {lost} that the model can; export with numbers='double'")
+        return remarks
 
 
 class _Graph:
-    """Nodes and constants, all numbers of the type ``number``."""
+    """Nodes and constants of a graph, whose numbers have the type ``number``."""
 
     def __init__(self, number: type[np.floating]) -> None:
         self.onnx, self.number, self.nodes, self.constants = library("onnx", "ONNX files", "onnx"), number, list[Any](), list[Any]()
         self.element = self.onnx.TensorProto.DOUBLE if number is np.float64 else self.onnx.TensorProto.FLOAT
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """A node; the name of its output."""
+        """Add a node, and return the name of its output."""
         output = f"{operator}_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
         return output
 
     def constant(self, name: str, values: npt.NDArray[np.float64]) -> str:
-        """A constant; its name."""
+        """Add a constant, and return its name."""
         self.constants.append(self.tensor(values, name))
         return name
 
-    def tensor(self, values: npt.NDArray[Any], name: str = "") -> Any:
-        """``values`` as an ONNX tensor."""
-        return self.onnx.numpy_helper.from_array(np.ascontiguousarray(values, self.number), name)
+    def tensor(self, values: npt.NDArray[np.floating], name: str = "") -> "TensorProto":
+        """Return ``values`` as an ONNX tensor."""
+        tensor: TensorProto = self.onnx.numpy_helper.from_array(np.ascontiguousarray(values, self.number), name)
+        return tensor
 
     def thresholds(self, trees: Sequence[Tree]) -> npt.NDArray[np.floating]:
-        """The thresholds of all nodes, rounded down to ``number``."""
+        """Return the thresholds of all nodes, rounded down to ``number``."""
         exact = np.concatenate([tree.threshold for tree in trees])
         return exact if self.number is np.float64 else rounded_down(exact)
 
 
 def _add_net(graph: _Graph, x: str, term: DeepTerm, name: str) -> str:
-    """The score of a deep network: standardized features, then layers with layer norm and ReLU."""
+    """Add the score of a deep network: standardized features, then layers with layer norm and ReLU."""
     net = term.net
     if np.any(term.offset):
         x = graph.add("Sub", x, graph.constant(f"{name}offset", term.offset))
@@ -166,7 +169,7 @@ def _add_net(graph: _Graph, x: str, term: DeepTerm, name: str) -> str:
         return _add_module(graph, h, term, name)
     for number, (weights, *rest) in enumerate(net.layers):
         bias, gain, shift = (
-            graph.constant(f"{name}{what}{number}", own) for what, own in zip(("bias", "gain", "shift"), rest, strict=True)
+            graph.constant(f"{name}{part}{number}", values) for part, values in zip(("bias", "gain", "shift"), rest, strict=True)
         )
         h = graph.add("Add", graph.add("MatMul", h, graph.constant(f"{name}weights{number}", weights.T)), bias)
         h = graph.add("Sub", h, graph.add("ReduceMean", h, axes=[1]))
@@ -177,48 +180,49 @@ def _add_net(graph: _Graph, x: str, term: DeepTerm, name: str) -> str:
 
 
 def _add_module(graph: _Graph, z: str, term: DeepTerm, name: str) -> str:
-    """The score of a module of the user's own for standardized features ``z``, in single precision as PyTorch computes it."""
-    graph_of = _module_graph(term.net, OPSET, f"{name}module_", graph.add("Cast", z, to=graph.onnx.TensorProto.FLOAT))
-    graph.nodes.extend(graph_of.node)
-    graph.constants.extend(graph_of.initializer)
+    """Add the score of the user's own module for standardized features ``z``, in single precision as PyTorch computes it."""
+    module_graph = _module_graph(term.net, f"{name}module_", graph.add("Cast", z, to=graph.onnx.TensorProto.FLOAT))
+    graph.nodes.extend(module_graph.node)
+    graph.constants.extend(module_graph.initializer)
     column = graph.onnx.numpy_helper.from_array(np.array([-1, 1]), f"{name}column")
     graph.constants.append(column)
-    score = graph.add("Cast", graph.add("Reshape", graph_of.output[0].name, column.name), to=graph.element)
+    score = graph.add("Cast", graph.add("Reshape", module_graph.output[0].name, column.name), to=graph.element)
     return graph.add("Mul", score, graph.constant(f"{name}weight", np.array([term.weight])))
 
 
-def _module_graph(net: Net, opset: int, prefix: str, z: str) -> Any:
-    """The graph of the module of ``net``: its input is called ``z``, all other names begin with ``prefix``."""
+def _module_graph(net: Net, prefix: str, z: str) -> "GraphProto":
+    """Return the graph that PyTorch writes of the module of ``net``; its input is ``z``, and all other names begin with ``prefix``."""
     torch, onnx = library("torch", "ONNX files of modules", "torch"), library("onnx", "ONNX files", "onnx")
-    module, written = trained_module(net), BytesIO()
-    # Two documents, since one would do for an axis of any length. The exporter by tracing writes the old operators that all runtimes have.
-    given, axes = torch.zeros(2, net.n_features), {"z": {0: "documents"}}
+    module, file = trained_module(net), BytesIO()
+    # Two documents, since a single one could be broadcast. The exporter by tracing writes the old operators, which all runtimes have.
+    documents, axes = torch.zeros(2, net.n_features), {"z": {0: "documents"}}
     try:
         with warnings.catch_warnings(), torch.inference_mode():
-            warnings.simplefilter("ignore")  # of its age, and of what it leaves constant in shapes
+            warnings.simplefilter("ignore")  # that it is deprecated, and that it makes parts of shapes constant
             torch.onnx.export(
-                module, (given,), written, input_names=["z"], output_names=["s"], dynamic_axes=axes, opset_version=opset, dynamo=False
+                module, (documents,), file, input_names=["z"], output_names=["s"], dynamic_axes=axes, opset_version=OPSET, dynamo=False
             )
     except RuntimeError as error:
         raise IncompatibleError(
             f"PyTorch cannot write {net.of} as ONNX: {str(error).splitlines()[0]}; use operators that torch.onnx.export knows"
         ) from error
-    graph = onnx.compose.add_prefix_graph(onnx.load_from_string(written.getvalue()).graph, prefix)
+    graph: GraphProto = onnx.compose.add_prefix_graph(onnx.load_from_string(file.getvalue()).graph, prefix)
     for node in graph.node:
         node.input[:] = [z if name == f"{prefix}z" else name for name in node.input]
     return graph
 
 
-def _ensemble(trees: Sequence[Tree], graph: _Graph) -> dict[str, Any]:
-    """The attributes of a TreeEnsemble: nodes and leaves are numbered separately; a tree begins with a node."""
+def _ensemble(trees: Sequence[Tree], graph: _Graph) -> dict[str, object]:
+    """Return the attributes of a TreeEnsemble: nodes and leaves are numbered separately; a tree begins with a node."""
     zero, leaf = np.zeros(1, np.int64), np.full(1, ~0)
-    grown = [tree if len(tree.feature) else Tree(zero, zero.astype(float), leaf, leaf, zero > 0, tree.leaf) for tree in trees]
-    first_node, first_leaf = (np.cumsum([0, *(len(getattr(tree, of)) for tree in grown)]) for of in ("feature", "leaf"))
-    grown = [_told_apart(tree, int(node), int(leaf)) for tree, node, leaf in zip(grown, first_node[:-1], first_leaf[:-1], strict=True)]
+    rooted = [tree if len(tree.feature) else Tree(zero, zero.astype(float), leaf, leaf, zero > 0, tree.leaf) for tree in trees]
+    first_node, first_leaf = (np.cumsum([0, *(len(getattr(tree, of)) for tree in rooted)]) for of in ("feature", "leaf"))
+    firsts = zip(rooted, first_node[:-1].tolist(), first_leaf[:-1].tolist(), strict=True)
+    rooted = [_renumber_leaves(tree, node, leaf) for tree, node, leaf in firsts]
 
     def children(side: str) -> tuple[list[int], list[int]]:
-        owner = np.repeat(np.arange(len(grown)), np.diff(first_node))
-        child = np.concatenate([getattr(tree, side) for tree in grown])
+        owner = np.repeat(np.arange(len(rooted)), np.diff(first_node))
+        child = np.concatenate([getattr(tree, side) for tree in rooted])
         return np.where(child < 0, first_leaf[owner] + ~child, first_node[owner] + child).tolist(), (child < 0).astype(int).tolist()
 
     (left, left_leaf), (right, right_leaf) = children("left"), children("right")
@@ -226,21 +230,21 @@ def _ensemble(trees: Sequence[Tree], graph: _Graph) -> dict[str, Any]:
         "n_targets": 1,
         "aggregate_function": _SUM,
         "tree_roots": first_node[:-1].tolist(),
-        "nodes_featureids": np.concatenate([tree.feature for tree in grown]).tolist(),
-        "nodes_splits": graph.tensor(graph.thresholds(grown)),
+        "nodes_featureids": np.concatenate([tree.feature for tree in rooted]).tolist(),
+        "nodes_splits": graph.tensor(graph.thresholds(rooted)),
         "nodes_modes": graph.onnx.numpy_helper.from_array(np.full(len(left), _BRANCH_LEQ, np.uint8)),
         "nodes_truenodeids": left,
         "nodes_trueleafs": left_leaf,
         "nodes_falsenodeids": right,
         "nodes_falseleafs": right_leaf,
-        "nodes_missing_value_tracks_true": np.concatenate([tree.missing_left for tree in grown]).astype(int).tolist(),
+        "nodes_missing_value_tracks_true": np.concatenate([tree.missing_left for tree in rooted]).astype(int).tolist(),
         "leaf_targetids": [0] * int(first_leaf[-1]),
-        "leaf_weights": graph.tensor(np.concatenate([tree.leaf for tree in grown])),
+        "leaf_weights": graph.tensor(np.concatenate([tree.leaf for tree in rooted])),
     }
 
 
-def _told_apart(tree: Tree, first_node: int, first_leaf: int) -> Tree:
-    """The same tree with its leaves renumbered if a leaf and a node below the root share a number.
+def _renumber_leaves(tree: Tree, first_node: int, first_leaf: int) -> Tree:
+    """Return the tree with its leaves renumbered if a leaf and a node below the root share a number.
 
     ONNX Runtime 1.21 to 1.23 reads such a tree as a single leaf.
     """
@@ -251,22 +255,21 @@ def _told_apart(tree: Tree, first_node: int, first_leaf: int) -> Tree:
     return replace(tree, left=left, right=right, leaf=np.roll(tree.leaf, 1))
 
 
-def _regressor(trees: Sequence[Tree], graph: _Graph) -> dict[str, Any]:
-    """The attributes of a TreeEnsembleRegressor: the nodes and leaves of a tree share a numbering, leaves come last."""
+def _regressor(trees: Sequence[Tree], graph: _Graph) -> dict[str, object]:
+    """Return the attributes of a TreeEnsembleRegressor: the nodes and leaves of a tree share a numbering, leaves come last."""
     sizes = [(len(tree.feature), len(tree.leaf)) for tree in trees]
 
-    def spread(leaf: float, each: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """One number per node and leaf: those of the nodes, and ``leaf`` for leaves."""
-        return np.concatenate([part for own, (_, leaves) in zip(each, sizes, strict=True) for part in (own, np.full(leaves, leaf))])
+    def with_leaves(nodes: Sequence[npt.NDArray[Any]], leaf: float) -> npt.NDArray[Any]:
+        """Return one number per node and leaf: those of the nodes of each tree, and ``leaf`` for its leaves."""
+        return np.concatenate([part for tree, (_, n) in zip(nodes, sizes, strict=True) for part in (tree, np.full(n, leaf))])
 
     def children(side: str) -> list[int]:
-        each = [getattr(tree, side) for tree in trees]
-        numbered = [np.where(own < 0, nodes + ~own, own) for own, (nodes, _) in zip(each, sizes, strict=True)]
-        return [int(child) for child in spread(0, numbered)]
+        sides = zip((getattr(tree, side) for tree in trees), sizes, strict=True)
+        return [int(child) for child in with_leaves([np.where(child < 0, nodes + ~child, child) for child, (nodes, _) in sides], 0)]
 
     splits = np.split(graph.thresholds(trees), np.cumsum([nodes for nodes, _ in sizes])[:-1])
-    thresholds, weights = spread(0.0, splits), np.concatenate([tree.leaf for tree in trees])
-    values: dict[str, Any] = {"nodes_values": thresholds.tolist(), "target_weights": weights.tolist()}
+    thresholds, weights = with_leaves(splits, 0.0), np.concatenate([tree.leaf for tree in trees])
+    values: dict[str, object] = {"nodes_values": thresholds.tolist(), "target_weights": weights.tolist()}
     if graph.number is np.float64:
         values = {"nodes_values_as_tensor": graph.tensor(thresholds), "target_weights_as_tensor": graph.tensor(weights)}
     return values | {
@@ -275,10 +278,10 @@ def _regressor(trees: Sequence[Tree], graph: _Graph) -> dict[str, Any]:
         "nodes_treeids": np.repeat(np.arange(len(trees)), [nodes + leaves for nodes, leaves in sizes]).tolist(),
         "nodes_nodeids": [number for nodes, leaves in sizes for number in range(nodes + leaves)],
         "nodes_modes": [mode for nodes, leaves in sizes for mode in ["BRANCH_LEQ"] * nodes + ["LEAF"] * leaves],
-        "nodes_featureids": spread(0, [tree.feature for tree in trees]).tolist(),
+        "nodes_featureids": with_leaves([tree.feature for tree in trees], 0).tolist(),
         "nodes_truenodeids": children("left"),
         "nodes_falsenodeids": children("right"),
-        "nodes_missing_value_tracks_true": spread(0, [tree.missing_left for tree in trees]).astype(int).tolist(),
+        "nodes_missing_value_tracks_true": with_leaves([tree.missing_left for tree in trees], 0).astype(int).tolist(),
         "target_treeids": np.repeat(np.arange(len(trees)), [leaves for _, leaves in sizes]).tolist(),
         "target_nodeids": [nodes + leaf for nodes, leaves in sizes for leaf in range(leaves)],
         "target_ids": [0] * len(weights),
@@ -286,12 +289,12 @@ def _regressor(trees: Sequence[Tree], graph: _Graph) -> dict[str, Any]:
 
 
 def _properties(terms: Plain) -> dict[str, str]:
-    """What there is to know about the model besides its graph: lists are JSON."""
-    scorer, found = terms.model.scorer, {"exactrank": __version__, "missing": terms.missing}
+    """Return the metadata of the model; lists are JSON."""
+    scorer, metadata = terms.model.scorer, {"exactrank": __version__, "missing": terms.missing}
     if scorer.feature_names:
-        found["features"] = json.dumps(scorer.feature_names)
+        metadata["features"] = json.dumps(scorer.feature_names)
     if terms.model.measure:
-        found["measure"] = terms.model.measure
-    if scorer.offset is not None:  # what rows are kept as differences from, where floats could not hold them
-        found["offset"] = json.dumps(scorer.offset.tolist())
-    return found
+        metadata["measure"] = terms.model.measure
+    if scorer.offset is not None:  # rows are differences from it where float32 could not hold the features
+        metadata["offset"] = json.dumps(scorer.offset.tolist())
+    return metadata

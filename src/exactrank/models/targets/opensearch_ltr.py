@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from exactrank._support.json_values import JSONValue
 from exactrank._support.settings import setting
 from exactrank.data.alignment import name_list
 from exactrank.errors import IncompatibleError, SettingError
@@ -22,7 +23,6 @@ class OpenSearchLTR(ElasticsearchLTR):
     )
 
     def check(self, terms: Plain) -> None:
-        """Raise where the plugin, or the settings, cannot express the model."""
         super().check(terms)
         if self.missing_as_zero and self.form(terms) != "xgboost":
             raise SettingError(f"missing_as_zero has no effect with format={self.form(terms)!r}, which always does so; leave it out")
@@ -33,10 +33,10 @@ class OpenSearchLTR(ElasticsearchLTR):
                 " with missing='zero'"
             )
 
-    def wrapped(self, trees: list[Node]) -> Any:
-        """With the flag, which older versions refuse, only if it was requested."""
+    def definition_of(self, trees: list[Node]) -> JSONValue:
+        """Return the definition, with the flag only if it was requested, since older versions refuse it."""
         return {"objective": "rank:ndcg", "splits": trees, "missing_as_zero": True} if self.missing_as_zero else trees
 
-    def unwrapped(self, definition: Any) -> tuple[list[Node], float]:
-        """The trees, and 0 or NaN by the flag."""
+    def trees_in(self, definition: Any) -> tuple[list[Node], float]:
+        """Return the trees, and the value of an absent feature: 0 or NaN, by the flag."""
         return (definition["splits"], 0.0) if isinstance(definition, dict) else (definition, np.nan)

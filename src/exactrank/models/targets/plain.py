@@ -6,7 +6,7 @@ Standardisation and offsets are folded into the numbers, step functions are tree
 
     x goes left  <=>  x_j <= threshold,    and a missing value where ``missing_left`` says so.                      (2)
 
-In the other terms of (1) ``fill`` replaces missing values. Those that a model would refuse are treated as 0.
+In the other terms of (1) ``fill`` replaces missing values. Missing values that a model would refuse are treated as 0.
 """
 
 import math
@@ -34,13 +34,13 @@ from exactrank.models.tree_table import CATEGORICAL, MISSING_IS_NAN, MISSING_IS_
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-OF_MODULES = 1e-5  #: relative rounding of modules, which compute in single precision
+MODULE_ROUNDING = 1e-5  #: relative rounding error of modules, which compute in single precision
 ZERO = float(np.float32(1e-35))  #: LightGBM treats all values up to this as 0
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Inner nodes, with the root at 0 and children after their parents, and leaves: a child below 0 is the leaf ``~child``."""
+    """A tree: inner nodes, with the root at 0 and children after their parents, and leaves; a child below 0 is the leaf ``~child``."""
 
     feature: Ints
     threshold: Floats
@@ -50,7 +50,7 @@ class Tree:
     leaf: Floats
 
     def preorder(self) -> Iterator[int]:
-        """Its nodes and leaves, as ``left`` and ``right`` name them: each before its children, the left one first."""
+        """Yield nodes and leaves, as ``left`` and ``right`` name them, before their children, the left child first."""
         waiting = [0 if len(self.feature) else -1]
         while waiting:
             node = waiting.pop()
@@ -59,22 +59,22 @@ class Tree:
                 waiting += [int(self.right[node]), int(self.left[node])]
 
     def leaf_of(self, rows: int, goes_left: Callable[[int], Bools]) -> Ints:
-        """The number of the leaf that each of the ``rows`` falls into; ``goes_left(node)`` says which of them a node sends left."""
-        found = np.zeros(rows, np.int64)
+        """Return the leaf that each of the ``rows`` falls into; ``goes_left(node)`` is true for those that a node sends left."""
+        leaf = np.zeros(rows, np.int64)
         reached = {0: np.ones(rows, bool)}
         for node in range(len(self.feature)):
-            here, left = reached.pop(node), goes_left(node)
-            for child, some in ((int(self.left[node]), here & left), (int(self.right[node]), here & ~left)):
+            arrivals, left = reached.pop(node), goes_left(node)
+            for child, at_child in ((int(self.left[node]), arrivals & left), (int(self.right[node]), arrivals & ~left)):
                 if child < 0:
-                    found[some] = ~child
+                    leaf[at_child] = ~child
                 else:
-                    reached[child] = some
-        return found
+                    reached[child] = at_child
+        return leaf
 
 
 @dataclass(frozen=True, eq=False)
 class HiddenUnits:
-    """The hidden units of (1): one row of ``weights``, one ``bias`` and one ``output`` each."""
+    """The hidden units of (1), each with a row of ``weights``, a ``bias`` and an ``output``."""
 
     weights: Floats
     bias: Floats
@@ -90,10 +90,10 @@ class DeepTerm:
     offset: Floats
 
     def rounding(self, rows: Floats, eps: float) -> Floats:
-        """How far rounding by ``eps`` can move the score of each row, to first order; what is usual where a module computes floats."""
+        """Return a first-order bound of the error of each row's score from rounding by ``eps``; a usual error if a module computes it."""
         if self.net.of is not None:
-            found = self.net.function(self.net.inputs(rows - self.offset))
-            return np.asarray(abs(self.weight) * OF_MODULES * np.maximum(1.0, np.abs(found)))
+            scores = self.net.function(self.net.inputs(rows - self.offset))
+            return np.asarray(abs(self.weight) * MODULE_ROUNDING * np.maximum(1.0, np.abs(scores)))
         scale = self.net.tensors["scale"]
         h, moved = self.net.inputs(rows - self.offset), np.abs(rows) + np.abs(self.offset)
         error = eps * ((moved + 4 * (1 + np.abs(self.net.tensors["mean"]))) / scale + 2 * np.abs(h))
@@ -112,7 +112,7 @@ class DeepTerm:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """(1); None for parts that are absent."""
+    """The terms of (1); None for parts that are absent."""
 
     constant: float = 0.0
     linear: Floats | None = None
@@ -122,15 +122,14 @@ class Terms:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Which of linear, network, deep and trees it has."""
-        has = {"linear": self.linear is not None, "network": self.units is not None, "deep": bool(self.nets)}
-        parts = has | {"trees": bool(self.trees)}
-        return tuple(kind for kind, there in parts.items() if there)
+        """The kinds of terms that are present, out of linear, network, deep and trees."""
+        present = {"linear": self.linear is not None, "network": self.units is not None, "deep": self.nets, "trees": self.trees}
+        return tuple(kind for kind, terms in present.items() if terms)
 
 
 @dataclass(frozen=True, eq=False)
 class Plain(Terms):
-    """(1), with ``features`` by name, or numbered if the model knows no names."""
+    """A whole model as (1), with ``features`` by name, or numbered if the model has no names."""
 
     model: Model = field(kw_only=True)
     features: tuple[str, ...] = field(kw_only=True)
@@ -138,7 +137,7 @@ class Plain(Terms):
 
     @property
     def missing(self) -> Literal["zero", "mean", "keep"]:
-        """How a missing value is handled: as 0, as a mean, or sent to the side that each node of a tree names."""
+        """The treatment of missing values: as 0, as a mean, or sent to the side that each node of a tree names."""
         if self.model.scorer.missing == "mean" or np.any(self.fill):
             return "mean"
         return "keep" if self.missing_unlike_zero() else "zero"
@@ -153,28 +152,28 @@ class Plain(Terms):
     def __post_init__(self) -> None:
         """Raise if a number has overflowed when scales, offsets and weights were folded into it."""
         per_feature: list[tuple[str, Floats]] = [("the fill value", self.fill)]
-        others: list[tuple[str, npt.ArrayLike]] = [("the constant", self.constant)]
+        other_numbers: list[tuple[str, npt.ArrayLike]] = [("the constant", self.constant)]
         if self.linear is not None:
             per_feature.append(("the weight", self.linear))
         if self.units is not None:
             per_feature.append(("the weight in a hidden unit", self.units.weights))
-            others += [("the bias of a hidden unit", self.units.bias), ("the output of a hidden unit", self.units.output)]
-        for what, values in per_feature:
+            other_numbers += [("the bias of a hidden unit", self.units.bias), ("the output of a hidden unit", self.units.output)]
+        for name, values in per_feature:
             sound = np.isfinite(values).reshape(-1, len(self.features)).all(axis=0)
             if not np.all(sound):
-                raise _overflow(f"{what} of feature {self.features[np.argmin(sound)]!r}")
+                raise _overflow(f"{name} of feature {self.features[np.argmin(sound)]!r}")
         for tree in self.trees:
             sound = np.isfinite(tree.threshold)
             if not np.all(sound):
                 raise _overflow(f"a threshold of feature {self.features[tree.feature[np.argmin(sound)]]!r}")
-        others += [("the value of a leaf", tree.leaf) for tree in self.trees]
-        others += [("the weight of a deep network", net.weight) for net in self.nets]
-        for what, numbers in others:
+        other_numbers += [("the value of a leaf", tree.leaf) for tree in self.trees]
+        other_numbers += [("the weight of a deep network", net.weight) for net in self.nets]
+        for name, numbers in other_numbers:
             if not np.all(np.isfinite(numbers)):
-                raise _overflow(what)
+                raise _overflow(name)
 
     def without_constant(self) -> "Plain":
-        """The same, with the constant in the leaves of the first tree, for engines that have nowhere else to put it."""
+        """Return the model with the constant in the leaves of the first tree, for engines that cannot express it otherwise."""
         if not self.constant or not self.trees:
             return self
         first, *rest = self.trees
@@ -184,28 +183,28 @@ class Plain(Terms):
 
 
 def plain(model: Model) -> Plain:
-    """``model`` in plain terms; raises if no target could express it."""
+    """Return ``model`` in plain terms; raise if no target could express it."""
     scorer = model.scorer
-    with np.errstate(over="ignore", invalid="ignore"):  # found by `Plain`
-        terms, fill = _routed(scorer), _fill(scorer)
+    with np.errstate(over="ignore", invalid="ignore"):  # `Plain` refuses the results
+        terms, fill = _filled_terms(scorer), _fill(scorer)
     if fill is None:  # each part has its own
-        fills = [own for part in getattr(scorer, "parts", ()) if (own := _fill(part)) is not None] or [np.zeros(scorer.n_features)]
+        fills = [values for part in getattr(scorer, "parts", ()) if (values := _fill(part)) is not None] or [np.zeros(scorer.n_features)]
         fill = fills[0]
-        if any(not np.array_equal(fill, other) for other in fills):
+        if any(not np.array_equal(fill, values) for values in fills):
             raise IncompatibleError("the parts of the sum fill missing values in different ways; train them with the same missing=...")
     features = scorer.feature_names or tuple(f"f{number}" for number in range(scorer.n_features))
     return Plain(**vars(terms), model=model, features=features, fill=fill)
 
 
-def _overflow(what: str) -> IncompatibleError:
+def _overflow(name: str) -> IncompatibleError:
     return IncompatibleError(
-        f"{what} overflows when scales, offsets and weights are folded into one number; bring the features to similar scales,"
+        f"{name} overflows when scales, offsets and weights are folded into one number; bring the features to similar scales,"
         " e.g. divide large ones and multiply tiny ones, and train again"
     )
 
 
 def _fill(scorer: Scorer) -> Floats | None:
-    """What replaces a missing value, in the precision of features; None if the scorer leaves that to its nodes or parts."""
+    """Return the replacement of missing values, in the precision of features; None if the scorer leaves that to its nodes or parts."""
     if scorer.missing == "keep":
         return None
     if scorer.fill is None or scorer.missing == "zero":
@@ -214,8 +213,8 @@ def _fill(scorer: Scorer) -> Floats | None:
     return np.asarray((scorer.fill - offset).astype(np.float32) + offset, np.float64)
 
 
-def _routed(scorer: Scorer) -> Terms:
-    """What ``scorer`` adds to (1), with missing values sent where their replacement goes."""
+def _filled_terms(scorer: Scorer) -> Terms:
+    """Return the terms of ``scorer``, with missing values sent where their replacement goes."""
     terms, fill = _terms(scorer), _fill(scorer)
     if fill is None:
         return terms
@@ -224,7 +223,7 @@ def _routed(scorer: Scorer) -> Terms:
 
 @singledispatch
 def _terms(scorer: Scorer) -> Terms:
-    """What ``scorer`` adds to (1)."""
+    """Return the terms of (1) that ``scorer`` adds up, without regard to a replacement of missing values."""
     raise IncompatibleError(
         f"a scorer of kind {scorer.kind!r} cannot be exported; export one of linear, network, deep, thresholds, trees or sum"
     )
@@ -252,26 +251,26 @@ def _deep(scorer: Deep) -> Terms:
 def _thresholds(scorer: Thresholds) -> Terms:
     offset = np.zeros(scorer.n_features) if scorer.offset is None else scorer.offset
     steps = zip(scorer.thresholds, scorer.jumps, offset, strict=True)
-    found = (_steps(j, sum_rounded_down(at, np.full(len(at), by)), jumps) for j, (at, jumps, by) in enumerate(steps) if len(at))
-    return Terms(trees=tuple(found))
+    trees = (_step_tree(j, sum_rounded_down(at, np.full(len(at), by)), jumps) for j, (at, jumps, by) in enumerate(steps) if len(at))
+    return Terms(trees=tuple(trees))
 
 
-def _steps(feature: int, thresholds: Floats, jumps: Floats) -> Tree:
-    """The step function of a feature as one tree, as shallow as can be; its leaves are the levels, from the lowest up."""
+def _step_tree(feature: int, thresholds: Floats, jumps: Floats) -> Tree:
+    """Return the step function of a feature as a tree of least depth; its leaves are the levels, from the lowest up."""
     left, right = np.empty(len(thresholds), np.int64), np.empty(len(thresholds), np.int64)
-    order: list[int] = []  # the threshold that each node asks for
+    order: list[int] = []  # the threshold of each node
 
-    def grown(first: int, last: int) -> int:
+    def grow(first: int, last: int) -> int:
         if first == last:
             return ~first
         order.append(middle := (first + last) // 2)
         node = len(order) - 1
-        left[node], right[node] = grown(first, middle), grown(middle + 1, last)
+        left[node], right[node] = grow(first, middle), grow(middle + 1, last)
         return node
 
-    grown(0, len(thresholds))
-    asked = thresholds[order]
-    return Tree(np.full(len(asked), feature), asked, left, right, asked >= 0, np.concatenate([[0.0], np.cumsum(jumps)]))
+    grow(0, len(thresholds))
+    threshold = thresholds[order]
+    return Tree(np.full(len(threshold), feature), threshold, left, right, threshold >= 0, np.concatenate([[0.0], np.cumsum(jumps)]))
 
 
 @_terms.register
@@ -289,34 +288,28 @@ def _trees(scorer: TreeEnsemble) -> Terms:
     missing_left = np.where(nan_is_missing, to_left, table.threshold >= 0)
     if len(table.shrinkage) == 0:
         return Terms()
-    nodes = (
-        table.feature.astype(np.int64),
-        _comparable(table.threshold),
-        table.left.astype(np.int64),
-        table.right.astype(np.int64),
-        missing_left,
-    )
-    cuts = table.start[1:-1]
+    feature, left, right = (values.astype(np.int64) for values in (table.feature, table.left, table.right))
+    nodes, cuts = (feature, _comparable(table.threshold), left, right, missing_left), table.start[1:-1]
     leaves = np.split(table.leaf_value, cuts + np.arange(1, len(cuts) + 1))
-    return Terms(trees=tuple(Tree(*own) for own in zip(*(np.split(each, cuts) for each in nodes), leaves, strict=True)))
+    return Terms(trees=tuple(Tree(*arrays) for arrays in zip(*(np.split(values, cuts) for values in nodes), leaves, strict=True)))
 
 
 def _comparable(thresholds: Floats) -> Floats:
-    """Thresholds for which (2) holds: LightGBM treats values up to 1e-35 as 0, and uses infinity where every present value goes left."""
+    """Return thresholds for which (2) holds: LightGBM treats values up to 1e-35 as 0, and infinity sends every present value left."""
     apart = np.where(np.abs(thresholds) <= ZERO, np.where(thresholds >= 0, ZERO, np.nextafter(-ZERO, -np.inf)), thresholds)
     return np.clip(apart, np.finfo(np.float64).min, np.finfo(np.float32).max)
 
 
 @_terms.register
 def _sum(scorer: Sum) -> Terms:
-    parts = [(_routed(part), weight) for part, weight in zip(scorer.parts, scorer.weights.tolist(), strict=True)]
+    parts = [(_filled_terms(part), weight) for part, weight in zip(scorer.parts, scorer.weights.tolist(), strict=True)]
     linear = [weight * part.linear for part, weight in parts if part.linear is not None]
     units = [replace(part.units, output=weight * part.units.output) for part, weight in parts if part.units is not None]
     constants = [weight * part.constant for part, weight in parts]
     return Terms(
         math.fsum(constants) if np.isfinite(np.sum(constants)) else math.nan,  # which `Plain` refuses
         np.sum(linear, axis=0) if linear else None,
-        HiddenUnits(*(np.concatenate(each) for each in zip(*(vars(one).values() for one in units), strict=True))) if units else None,
+        HiddenUnits(*(np.concatenate(arrays) for arrays in zip(*(vars(part).values() for part in units), strict=True))) if units else None,
         tuple(replace(tree, leaf=weight * tree.leaf) for part, weight in parts for tree in part.trees),
         tuple(replace(net, weight=weight * net.weight) for part, weight in parts for net in part.nets),
     )

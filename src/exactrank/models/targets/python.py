@@ -18,9 +18,9 @@ from math import nan as _nan, tanh as _tanh
 {tables}
 
 def {name}(features):
-    """The score of a document: `features` maps feature names to numbers; absent ones, None and NaN are missing."""
-    given = [features.get(name) for name in _FEATURES]
-    x = [_nan if value is None else float(value) for value in given]
+    """Return the score of a document: `features` maps feature names to numbers; absent ones, None and NaN are missing."""
+    values = [features.get(name) for name in _FEATURES]
+    x = [_nan if value is None else float(value) for value in values]
     score = {constant!r}
 '''
 _FILLED = "    filled = [fill if value != value else value for value, fill in zip(x, _FILL)]\n"
@@ -52,7 +52,7 @@ class Python(Target):
         check_function_name(self.name, self.model_name)
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
-        constants: dict[str, Sequence[Any]] = {"_FEATURES": terms.features}
+        constants: dict[str, Sequence[object]] = {"_FEATURES": terms.features}
         body = ""
         if terms.linear is not None or terms.units is not None:
             constants["_FILL"] = terms.fill.tolist()
@@ -67,8 +67,8 @@ class Python(Target):
         if terms.trees:
             constants |= zip(("_ROOTS", "_NODES", "_LEAVES"), tables(terms.trees), strict=True)
             body += _TREES
-        written = "".join(_constant(name, values) for name, values in constants.items())
-        head = _HEAD.format(version=__version__, tables=written, name=self.model_name, constant=terms.constant)
+        tables_text = "".join(_constant(name, values) for name, values in constants.items())
+        head = _HEAD.format(version=__version__, tables=tables_text, name=self.model_name, constant=terms.constant)
         return head + body + "    return score\n", []
 
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
@@ -78,6 +78,6 @@ class Python(Target):
         return np.array([function(dict(zip(features, row, strict=True))) for row in rows.tolist()], np.float64)
 
 
-def _constant(name: str, values: Sequence[Any]) -> str:
+def _constant(name: str, values: Sequence[object]) -> str:
     lines = "".join(f"    {value!a},\n" for value in values)
     return f"{name} = (\n{lines})\n"

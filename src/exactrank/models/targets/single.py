@@ -9,7 +9,6 @@ as the same float32, whether it is read as a float or as a double that is then r
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,7 @@ _LARGEST = np.finfo(np.float32).max
 
 
 def rounded_down(thresholds: npt.NDArray[np.float64]) -> Singles:
-    """d of (1), but finite, since no format can express infinity: at the ends of float32 a single value may change sides.
+    """Return d of (1), but finite, since no format can express infinity: at the ends of float32 a single value may change sides.
 
     >>> rounded_down(np.array([0.1, 1e-50, -1e-50, 1e300]))
     array([ 9.9999994e-02,  0.0000000e+00, -1.4012985e-45,  3.4028235e+38],
@@ -36,40 +35,40 @@ def rounded_down(thresholds: npt.NDArray[np.float64]) -> Singles:
 
 
 def next_above(values: Singles) -> Singles:
-    """next(d) of (1), but finite."""
+    """Return next(d) of (1), but finite."""
     with np.errstate(over="ignore"):
         return np.minimum(np.nextafter(values, np.float32(np.inf)), _LARGEST)
 
 
-def singles(values: npt.ArrayLike, what: str) -> Singles:
-    """``values`` rounded to the nearest float32; raises if one is too large."""
-    given = np.asarray(values, np.float64)
+def singles(values: npt.ArrayLike, name: str) -> Singles:
+    """Return ``values`` rounded to the nearest float32; raise if one is too large."""
+    doubles = np.asarray(values, np.float64)
     with np.errstate(over="ignore"):
-        found = given.astype(np.float32)
-    if not np.all(np.isfinite(found)):
-        largest = given.flat[np.argmax(np.abs(given))]
-        raise IncompatibleError(f"{what} of {largest:g} is beyond single precision; scale the features, or export to sql, python or c")
-    return found
+        rounded = doubles.astype(np.float32)
+    if not np.all(np.isfinite(rounded)):
+        largest = doubles.flat[np.argmax(np.abs(doubles))]
+        raise IncompatibleError(f"{name} of {largest:g} is beyond single precision; scale the features, or export to sql, python or c")
+    return rounded
 
 
 def decimals(values: Singles) -> list[str]:
-    """The shortest decimals."""
+    """Return the shortest decimals."""
     return [str(value) for value in values]
 
 
-def numbers(values: Singles) -> Any:
-    """The shortest decimals as numbers for JSON, in lists nested like the axes of ``values``; all with a point or an exponent."""
-    return [numbers(each) for each in values] if values.ndim > 1 else [float(text) for text in decimals(values)]
+def short_doubles(values: Singles) -> list[float]:
+    """Return the doubles whose decimals in JSON are the shortest of ``values``; all have a point or an exponent."""
+    return [float(text) for text in decimals(values)]
 
 
 def as_singles(rows: Rows, absent: float = np.nan) -> Singles:
-    """The features of ``rows`` as an engine sees them, with ``absent`` for missing ones."""
+    """Return the features of ``rows`` as an engine sees them, with ``absent`` for missing ones."""
     with np.errstate(over="ignore"):
         return np.where(np.isnan(rows), absent, rows).astype(np.float32)
 
 
 def weighted_sum(weights: Sequence[float] | Singles, rows: Singles, start: float = 0.0) -> Singles:
-    """``start`` plus the weighted features, added up from the first to the last."""
+    """Return ``start`` plus the weighted features, added up from the first to the last."""
     total = np.full(len(rows), start, np.float32)
     for column, weight in zip(rows.T, np.asarray(weights, np.float32), strict=True):
         total += weight * column
@@ -77,7 +76,7 @@ def weighted_sum(weights: Sequence[float] | Singles, rows: Singles, start: float
 
 
 def tree_sum(trees: Iterable[Tree], rows: Singles, goes_left: Callable[[Singles, np.float32], Bools]) -> Singles:
-    """The sum of the leaves that each row reaches, from the first tree to the last."""
+    """Return the sum of the leaves that each row reaches, from the first tree to the last."""
     total, columns = np.zeros(len(rows), np.float32), np.ascontiguousarray(rows.T)
     for tree in trees:
         total += leaf_values(tree, columns, goes_left).astype(np.float32)

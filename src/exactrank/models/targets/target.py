@@ -1,7 +1,7 @@
-"""An export target: a format that some engine or language reads, with the arithmetic with which it scores.
+"""Export targets: formats that engines or languages read, with the arithmetic by which they score.
 
-A target writes a model in `Plain` terms, with remarks where that is not exact, and computes the scores its engine would give: in
-float32 where the engine does so, with its comparisons, its slack and its rule for absent features.
+A target writes a model in `Plain` terms, with remarks if that is not exact, and computes the scores that its engine would give: in
+float32 if the engine does so, with its comparisons, its slack and its rule for absent features.
 """
 
 import os
@@ -43,7 +43,7 @@ class Export:
     """A model as a target writes it; created by [`er.export`][exactrank.export]."""
 
     content: bytes = field(repr=False)
-    remarks: tuple[str, ...]  #: what is not exact, or what you need to know where the model is used
+    remarks: tuple[str, ...]  #: what is not exact, and how to use the content
     target: "Target"
     model: Model = field(repr=False)
 
@@ -54,9 +54,9 @@ class Export:
 
     def check(self, data: RankingData, measure: str | Measure | None = None, threads: int | None = None) -> "Check":
         """Score ``data`` in the arithmetic of the target's engine, and compare; ``measure`` is by default the one trained on."""
-        from exactrank.models.targets.check import checked
+        from exactrank.models.targets.check import check_export
 
-        return checked(self, data, measure, threads)
+        return check_export(self, data, measure, threads)
 
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Write the content; an existing file is replaced only with ``force``, and stays whole if writing fails."""
@@ -69,18 +69,18 @@ class Target(Configured, ABC):
 
     name: ClassVar[str]  #: its key in `exactrank.export.TARGETS`
     suffix: ClassVar[str]  #: the usual suffix of its files
-    is_text: ClassVar[bool] = True  #: can its output be shown?
-    kinds: ClassVar[tuple[str, ...]]  #: which of linear, network, deep and trees it can write
-    adds: ClassVar[bool] = False  #: can it add up several kinds?
-    missing: ClassVar[tuple[Literal["zero", "mean", "keep"], ...]] = ("zero",)  #: what `Plain.missing` may be
-    names: ClassVar[re.Pattern[str] | None] = None  #: what the name of a feature must look like
+    is_text: ClassVar[bool] = True  #: True if the output can be shown
+    kinds: ClassVar[tuple[str, ...]]  #: the kinds of terms it can write: linear, network, deep, trees
+    adds: ClassVar[bool] = False  #: True if it can add up several kinds
+    missing: ClassVar[tuple[Literal["zero", "mean", "keep"], ...]] = ("zero",)  #: supported values of `Plain.missing`
+    names: ClassVar[re.Pattern[str] | None] = None  #: the form of names of features
     names_remedy: ClassVar[str] = "rename the feature"
     precision: ClassVar[type[np.floating]] = np.float64  #: in which its engine adds up
 
     model_name: str = setting(default="exactrank", help="Name of the model where it is used.")
 
     def export(self, model: Model) -> Export:
-        """``model`` in this format."""
+        """Return ``model`` in this format."""
         self.check_values()
         terms = self.terms(model)
         self.check(terms)
@@ -88,16 +88,16 @@ class Target(Configured, ABC):
         return Export(content.encode() if isinstance(content, str) else content, tuple(remarks), self, model)
 
     def terms(self, model: Model) -> Plain:
-        """``model`` in plain terms."""
+        """Return ``model`` in plain terms."""
         return plain(model)
 
     @abstractmethod
     def write(self, terms: Plain) -> tuple[str | bytes, Sequence[str]]:
-        """The content of the export, and remarks."""
+        """Return the content of the export, and remarks."""
 
     @abstractmethod
     def scores(self, content: bytes, rows: Rows, features: Sequence[str]) -> PerDocument:
-        """The scores that the engine would give ``rows``, computed in its arithmetic from what `write` wrote."""
+        """Return the scores that the engine would give ``rows``, computed in its arithmetic from the content that `write` returned."""
 
     def check(self, terms: Plain) -> None:
         """Raise if the target cannot express the model."""
@@ -105,7 +105,7 @@ class Target(Configured, ABC):
             raise IncompatibleError("the model has no weights, units or trees, and scores all documents the same; train it again")
         for kind in terms.kinds:
             if kind not in self.kinds:
-                remedy = " or ".join(_REMEDY[can] for can in self.kinds)
+                remedy = " or ".join(_REMEDY[supported] for supported in self.kinds)
                 raise IncompatibleError(f"{self.name} cannot express {_WORDS[kind]}; {remedy}, or export to another target")
         if len(terms.kinds) > 1 and not self.adds:
             has = " and ".join(_WORDS[kind] for kind in terms.kinds)

@@ -10,15 +10,16 @@ rank profile with the trees as the importer would write them, so that there is n
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from exactrank._support.arrays import PerDocument
+from exactrank._support.json_values import JSONObject
 from exactrank.errors import SettingError
-from exactrank.models.targets.expression import added, evaluated, smooth_parts
-from exactrank.models.targets.nested import nested
+from exactrank.models.targets.expression import evaluate_text, smooth_parts, sum_text
+from exactrank.models.targets.nested import nest
 from exactrank.models.targets.plain import Plain, Tree
 from exactrank.models.targets.target import Rows, Target
 
@@ -44,9 +45,11 @@ class Vespa(Target):
         name = self.model_name
         if not re.fullmatch(r"\w+", name, re.ASCII) or not _NAME.fullmatch(name) or name == "default":
             raise SettingError(f"vespa: model_name={name!r} cannot name a rank profile; use letters, digits and _, e.g. 'my_model'")
-        taken = {name, *(f"{name}_{kind}" for kind in self.kinds)} & set(terms.features)
-        if taken:
-            raise SettingError(f"vespa: model_name={name!r} needs a function {min(taken)!r}, but a feature has that name; give another one")
+        clashes = {name, *(f"{name}_{kind}" for kind in self.kinds)} & set(terms.features)
+        if clashes:
+            raise SettingError(
+                f"vespa: model_name={name!r} needs a function {min(clashes)!r}, but a feature has that name; give another one"
+            )
 
     def write(self, terms: Plain) -> tuple[str, Sequence[str]]:
         trees_alone = terms.kinds == ("trees",)
@@ -68,16 +71,16 @@ class Vespa(Target):
         text = content.decode()
         columns = dict(zip(features, rows.T, strict=True))
         if text.startswith("{"):
-            return evaluated(imported(json.loads(text)), columns)
-        *parts, (_, whole) = _FUNCTION.findall(text)
-        return evaluated(whole, {name: evaluated(part, columns) for name, part in parts} or columns)
+            return evaluate_text(import_expression(json.loads(text)), columns)
+        *parts, (_, total) = _FUNCTION.findall(text)
+        return evaluate_text(total, {name: evaluate_text(part, columns) for name, part in parts} or columns)
 
 
-def imported(model: dict[str, Any]) -> str:
-    """The expression that Vespa's importer makes of a LightGBM model in JSON."""
+def import_expression(model: Mapping[str, Any]) -> str:
+    """Return the expression that Vespa's importer makes of a LightGBM model in JSON."""
     names = model["feature_names"]
 
-    def expression(node: dict[str, Any]) -> str:
+    def expression(node: Mapping[str, Any]) -> str:
         if "leaf_value" in node:
             return repr(float(node["leaf_value"]))
         sides = expression(node["left_child"]), expression(node["right_child"])
@@ -95,14 +98,14 @@ def _above(tree: Tree) -> list[float]:
 
 
 def _model(terms: Plain) -> str:
-    def structure(tree: Tree) -> dict[str, Any]:
+    def structure(tree: Tree) -> JSONObject:
         thresholds, leaves = _above(tree), tree.leaf.tolist()
 
-        def split(node: int, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-            own = {"split_feature": int(tree.feature[node]), "threshold": thresholds[node], "decision_type": "<="}
-            return own | {"default_left": bool(tree.missing_left[node]), "left_child": left, "right_child": right}
+        def split(node: int, left: JSONObject, right: JSONObject) -> JSONObject:
+            test: JSONObject = {"split_feature": int(tree.feature[node]), "threshold": thresholds[node], "decision_type": "<="}
+            return {**test, "default_left": bool(tree.missing_left[node]), "left_child": left, "right_child": right}
 
-        return nested(tree, lambda leaf: {"leaf_value": leaves[leaf]}, split)
+        return nest(tree, lambda leaf: {"leaf_value": leaves[leaf]}, split)
 
     trees = [{"tree_structure": structure(tree)} for tree in terms.trees]
     model = {"objective": "lambdarank", "feature_names": list(terms.features), "pandas_categorical": [], "tree_info": trees}
@@ -110,19 +113,20 @@ def _model(terms: Plain) -> str:
 
 
 def _profile(name: str, terms: Plain) -> str:
-    """A function for each kind of terms, and one that adds them up."""
+    """Return a rank profile with a function for each kind of terms, and one that adds them up."""
     scorer = terms.model.scorer
-    holes = any(one.missing in ("zero", "mean") for one in (scorer, *getattr(scorer, "parts", ())))
-    parts = smooth_parts(terms, [f"if (isNan({one}), 0.0, {one})" if holes else one for one in terms.features])
+    may_miss = any(part.missing in ("zero", "mean") for part in (scorer, *getattr(scorer, "parts", ())))
+    parts = smooth_parts(terms, [f"if (isNan({name}), 0.0, {name})" if may_miss else name for name in terms.features])
     if terms.trees:
         parts["trees"] = [_tree(tree, terms.features) for tree in terms.trees]
-    functions = {f"{name}_{kind}": " +\n            ".join(own or ["0.0"]) for kind, own in parts.items()}
-    functions[name] = added(list(functions))
-    written = (
-        f"    function {one}() {{\n        expression {{\n            {text}\n        }}\n    }}\n" for one, text in functions.items()
+    functions = {f"{name}_{kind}": " +\n            ".join(texts or ["0.0"]) for kind, texts in parts.items()}
+    functions[name] = sum_text(list(functions))
+    texts = (
+        f"    function {function}() {{\n        expression {{\n            {text}\n        }}\n    }}\n"
+        for function, text in functions.items()
     )
     first = f"    first-phase {{\n        expression: {name}\n    }}\n"
-    return f"rank-profile {name} inherits default {{\n{''.join(written)}{first}}}\n"
+    return f"rank-profile {name} inherits default {{\n{''.join(texts)}{first}}}\n"
 
 
 def _tree(tree: Tree, features: Sequence[str]) -> str:
@@ -131,4 +135,4 @@ def _tree(tree: Tree, features: Sequence[str]) -> str:
     def split(node: int, left: str, right: str) -> str:
         return _if(names[node], thresholds[node], bool(tree.missing_left[node]), left, right)
 
-    return nested(tree, lambda leaf: repr(leaves[leaf]), split)
+    return nest(tree, lambda leaf: repr(leaves[leaf]), split)
