@@ -30,7 +30,7 @@ SHOWN = 20  #: ranks in a table
 
 
 PropensityOption = Annotated[
-    str, typer.Option(help="harvest, em, cascade, dbn, 1/k, 1/k^0.7, or a file: CSV with rank and propensity, or JSON of a command.")
+    str, typer.Option(help="Propensities: harvest, em, cascade, dbn, 1/k, 1/k^0.7, or a file, CSV with rank and propensity or JSON.")
 ]
 ClipOption = Annotated[float, typer.Option(help="Raise smaller propensities to this value.")]
 UnknownOption = Annotated[
@@ -54,7 +54,7 @@ def clicks(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Make training data from clicks: a grade is clicks / propensity, a query's weight its impressions."""
+    """Make training data from clicks: a grade is clicks / propensity, and a query's weight is its number of impressions."""
     from exactrank.data import files as formats
     from exactrank.data.formats.base import stream_of
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from exactrank.compare.contenders.program import Program
     from exactrank.data.formats.base import ReadOptions
 
-Trials = Annotated[int, typer.Option(min=1, help="Settings that each method may try on validation data, its defaults among them.")]
+Trials = Annotated[int, typer.Option(min=1, help="Number of settings that each method may try on validation data, including its defaults.")]
 Seconds = Annotated[float | None, typer.Option(help="Seconds of trials per method and fold, in place of --trials.")]
 Limit = Annotated[
     float | None,
-    typer.Option(help="Kill a fit after this number of seconds. [default: programs --seconds or 3600, others none]"),
+    typer.Option(help="Kill a fit after this number of seconds. [default: for programs --seconds or 3600, for others none]"),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="End with 1 if any fit failed; without it only if no method finished.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Fits at a time, each in a process. [default: one per core]")]
@@ -55,7 +55,7 @@ def compare(
         typer.Option(
             metavar="METHOD,...",
             autocompletion=complete_methods,
-            help="e.g. ridge,'small=lambdamart(leaves=7)',lightgbm; also package.module:Class. exactrank methods lists them.",
+            help="Methods to fit, e.g. ridge,'small=lambdamart(leaves=7)',lightgbm, package.module:Class. exactrank methods lists them.",
         ),
     ] = "",
     out: Annotated[
@@ -82,10 +82,10 @@ def compare(
     valid: Annotated[Path | None, typer.Option(help="Validation data; DATA is then the training data.")] = None,
     test: Annotated[Path | None, typer.Option(help="Test data; DATA is then the training data.")] = None,
     scores: Annotated[
-        list[str] | None, typer.Option(help="NAME=FILE: scores to compare with, one per line of DATA; {dataset} and {fold} may be in FILE.")
+        list[str] | None, typer.Option(metavar="NAME=FILE", help="Scores, one per line of DATA; FILE may contain {dataset} and {fold}.")
     ] = None,
     program: Annotated[
-        list[str] | None, typer.Option(help="NAME=COMMAND: a program that takes {train} {valid} {test} and writes {scores}.")
+        list[str] | None, typer.Option(metavar="NAME=COMMAND", help="A program that takes {train} {valid} {test} and writes {scores}.")
     ] = None,
     baseline: Annotated[str | None, typer.Option(help="The method that others are compared with. [default: the first]")] = None,
     resume: Resume = False,
@@ -98,7 +98,7 @@ def compare(
     mlflow: MLflow = None,
     as_json: Json = False,
 ) -> None:
-    """Compare methods, tuned on validation queries and tested on the same ones, or runs; with statistics and a report."""
+    """Compare methods that are tuned and tested on the same queries, or runs, with statistics and a report."""
     from exactrank.compare.compare import compare as compare_methods
     from exactrank.compare.contenders.program import Program
     from exactrank.compare.folder import workplace

@@ -164,7 +164,7 @@ def generate(
     queries: Annotated[int, typer.Option(min=1, help="Number of queries.")] = 1000,
     first: Annotated[int, typer.Option(min=1, help="Id of the first query; disjoint ranges make training and test sets.")] = 1,
     documents: Annotated[int, typer.Option(min=1, help="Number of documents per query.")] = 50,
-    features: Annotated[int, typer.Option(min=1, help="Dimension of the documents.")] = 50,
+    features: Annotated[int, typer.Option(min=1, help="Number of features per document.")] = 50,
     grades: Annotated[int, typer.Option(min=2, help="Number of grades.")] = 5,
     noise: Annotated[float, typer.Option(help="Noise, in standard deviations of the target.")] = 0.0,
     clicks: Annotated[

@@ -90,7 +90,7 @@ def evaluate(
     ] = None,
     measure: Annotated[
         list[str] | None,
-        measure_option("e.g. nDCG@10, 'AP(rel=2)', ndcg_cut_10; repeatable. [default: nDCG@10, AP, RR]"),
+        measure_option("The measures, e.g. nDCG@10, 'AP(rel=2)', ndcg_cut_10; repeatable. [default: nDCG@10, AP, RR]"),
     ] = None,
     feature: Annotated[str | None, typer.Option(help="Score by this feature of DATA instead of a file.")] = None,
     preset: Annotated[str | None, typer.Option(help="Conventions of letor, trec_eval, lightgbm, xgboost or sklearn.")] = None,

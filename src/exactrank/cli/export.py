@@ -55,7 +55,7 @@ def export(
     check: Annotated[
         Path | None, typer.Option(help="Data to score by the target's own arithmetic, to show how much its scores differ from the model's.")
     ] = None,
-    measure: Annotated[str | None, measure_option("For --check. [default: what the model was trained on]")] = None,
+    measure: Annotated[str | None, measure_option("The measure of --check. [default: the measure the model was trained on]")] = None,
     module: Module = None,
     force: Force = False,
     threads: Threads = None,

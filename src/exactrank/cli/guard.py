@@ -66,7 +66,7 @@ def _printable_usage() -> Iterator[None]:
         yield
     except Exception as error:
         if hasattr(error, "format_message"):  # click's errors of usage, wherever typer has click from
-            error.message = printable(clip(error.message, 300))  # type: ignore[attr-defined]
+            error.message = printable(clip(error.message.replace("Value error, ", ""), 300))  # type: ignore[attr-defined]
         raise
 
 

@@ -36,7 +36,7 @@ def tune(
     mlflow: MLflow = None,
     as_json: Json = False,
 ) -> None:
-    """Try settings of a method on validation queries, and write the model with the best."""
+    """Try settings of a method on validation queries, and write the model with the best ones."""
     from exactrank._support.files import is_stream, whole_file
     from exactrank.compare.contenders import find_contender
     from exactrank.compare.race import checked_budget
