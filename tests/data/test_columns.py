@@ -45,7 +45,7 @@ def test_kept_columns_go_through_files(tmp_path, suffix):
 
 def test_text_has_no_place_for_them(tmp_path):
     data = er.RankingData.from_frame(frame(revenue=REVENUE), COLUMNS)
-    with pytest.raises(er.errors.IncompatibleError, match=r"no place for the kept column 'revenue'; write .xr"):
+    with pytest.raises(er.errors.IncompatibleError, match=r"no place for the extra column 'revenue'; write .xr"):
         er.write(data, tmp_path / "data.txt")
 
 

@@ -17,12 +17,13 @@ import numpy.typing as npt
 from exactrank._support.files import checked_path, open_bytes, whole_file
 from exactrank._support.threads import thread_count
 from exactrank.clicks.log import ClickColumns, Clicks, Codes, check_clicks, checked_clicks, checked_ranks
+from exactrank.data.alignment import name_list
 from exactrank.data.duplicates import check_columns
 from exactrank.data.files import MAGIC_BYTES, existing
 from exactrank.data.formats.arrow import arrow_errors
 from exactrank.data.formats.csv import csv_batches
 from exactrank.data.formats.text_column import TextColumn
-from exactrank.data.frame import library, listed_columns, table_of
+from exactrank.data.frame import library, table_of
 from exactrank.data.immutable import seal
 from exactrank.data.validation import check_numbers, floats_of
 from exactrank.errors import DataError
@@ -120,9 +121,8 @@ def _layout(labels: Sequence[str], columns: ClickColumns, place: str) -> dict[st
             label_of[part] = label
         elif part in NEEDED or label != getattr(ClickColumns(), part):
             remedy = f"set ClickColumns({part}=...) (--{part}-column) to the right one"
-            raise DataError(
-                f"{place}: has no column {label!r} for the {WHAT.get(part, part)}; it has {listed_columns(list(labels))}; {remedy}"
-            )
+            has = name_list(list(map(repr, labels)), 20)
+            raise DataError(f"{place}: has no column {label!r} for the {WHAT.get(part, part)}; it has {has}; {remedy}")
     for label, times in Counter(label_of.values()).items():
         if times > 1:
             raise DataError(f"{place}: column {label!r} is named for {times} parts; name a different column for each")

@@ -1,15 +1,16 @@
 """Tables of judged documents: pandas, polars and Arrow frames.
 
-A row is a document, and `Columns` says which column holds its query id, its grade and so on. Every table goes the same way:
+A row is a document, and `Columns` names the columns of its query id, its grade and so on. Every table takes the same path:
 
-    table -> layout (which column has which part) -> source -> blocks (some rows, as arrays) -> RankingData (grouped by query)
+    table -> layout (a column for each part) -> source -> blocks (some rows, as arrays) -> RankingData (grouped by query)
 
-A frame is one block, a file (`arrow.py`, `csv.py`) many. Each column goes straight into its place in X, so nothing
-of the table's width exists in float64; features that do not fit float32 (`precision.py`) are read a second time. A
-null in a feature is a missing value (NaN); a row without a query id or a grade is an error.
+A frame is one block, and a file (`arrow.py`, `csv.py`) has many. Each column goes straight into its place in X, so there is never a copy of
+the table in float64; features that do not fit float32 (`precision.py`) are read a second time. A null in a feature is a missing value
+(NaN); a row without a query id or a grade is an error.
 
-Columns of categories or text are features too, by their codes (`levels.py`). Where features are not named, a column of text is one only
-if most of its cells, in the first rows, hold a text that occurs again: else it holds names, titles and the like. What is left out is said.
+Columns of categories or text are features by their codes (`levels.py`). If features are not named, a column of text is a feature only if
+most cells of the first rows hold a text that occurs again; otherwise it holds names, titles and the like. A warning names the columns that
+are left out.
 """
 
 import importlib
@@ -22,13 +23,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from exactrank import _core
-from exactrank._support.arrays import Ids, Matrix, PerDocument, Rows
+from exactrank._support.arrays import AnyArray, Ids, Matrix, PerDocument, Rows
+from exactrank.data.alignment import name_list
 from exactrank.data.duplicates import check_columns
 from exactrank.data.extra_columns import concatenate_extra_columns
 from exactrank.data.formats.base import Block, Columns, Stream
@@ -44,13 +46,14 @@ if TYPE_CHECKING:
     import narwhals as nw
 
 PARTS = {"query": "query id", "relevance": "grade", "doc": "document id", "sample_weight": "sample weight", "query_weight": "query weight"}
-LOOKED_AT_FOR_TEXT, MOST_TEXTS = 1 << 13, 1000  # rows, and different texts in them
-SHOWN = 10  # columns in a warning
-ROW_LABEL = re.compile(r"|__index_level_\d+__|Unnamed: \d+")  # where pandas leaves its index; never meant as a feature
+TEXT_ROWS, MAX_TEXTS = 1 << 13, 1000  #: first rows in which a column of text is examined, and different texts of a feature in them
+NAMED_COLUMNS = 10  #: in a warning
+ROW_LABEL = re.compile(r"|__index_level_\d+__|Unnamed: \d+")  #: columns in which pandas writes its index; never features
+Label: TypeAlias = str  #: name of a column, as in the types of narwhals; pandas also has others
 
 
-def from_frame(frame: Any, columns: Columns) -> RankingData:
-    """Rows of a pandas, polars or Arrow frame, in any order; the frame stays as it is.
+def from_frame(frame: object, columns: Columns) -> RankingData:
+    """Return the rows of a pandas, polars or Arrow frame, which may be in any order; the frame is not changed.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"query_id": ["b", "a", "b"], "relevance": [0, 1, 2], "bm25": [0.5, 1.5, None]})
@@ -63,11 +66,11 @@ def from_frame(frame: Any, columns: Columns) -> RankingData:
     return Source(layout, "frame", lambda layout, exact: iter([table]), lambda: table).data()
 
 
-def with_codes(frame: Any) -> tuple[Any, dict[int, tuple[str, ...]]]:
-    """A frame of features as it is, or, where it has columns of categories or text, as a matrix with their codes, and their levels."""
+def with_codes(frame: object) -> tuple[object, dict[int, tuple[str, ...]]]:
+    """Return a matrix with the codes of columns of categories or text, and their levels; or the frame itself without such columns."""
     try:
         table = table_of(frame, "X")
-    except IncompatibleError:  # a frame that only NumPy knows how to read, or without the library for others
+    except IncompatibleError:  # a frame that only NumPy can read, or narwhals is not installed
         return frame, {}
     levels = {
         j: levels_in(_texts(table.get_column(name)), name) for j, name in enumerate(table.columns) if _holds_text(table.get_column(name))
@@ -83,16 +86,18 @@ def with_codes(frame: Any) -> tuple[Any, dict[int, tuple[str, ...]]]:
     return X, levels
 
 
-def documents_of(frame: Any, columns: Columns) -> RankingData:
-    """The queries and the documents of a frame, which needs no grades; its features are left out."""
+def documents_of(frame: object, columns: Columns) -> RankingData:
+    """Return the queries and the documents of a frame, without features; it needs no grades."""
     return from_frame(frame, replace(columns, features=(), graded=False))
 
 
-def numbers_in(frame: Any, label: str) -> PerDocument:
-    """A column of numbers, NaN where it is null."""
+def numbers_in(frame: object, label: str) -> PerDocument:
+    """Return a column of numbers, with NaN for null."""
     table = table_of(frame, "frame")
     if label not in table.columns:
-        raise DataError(f"frame: has no column {label!r}; it has {listed_columns(table.columns)}; name the one that holds the scores")
+        raise DataError(
+            f"frame: has no column {label!r}; it has {name_list(list(map(repr, table.columns)), 20)}; name the one that holds the scores"
+        )
     column = table.get_column(label)
     if not _holds_numbers(column):
         raise DataError(f"frame: column {label!r} holds {column.dtype}, not numbers; convert it, or name another one")
@@ -101,64 +106,68 @@ def numbers_in(frame: Any, label: str) -> PerDocument:
 
 @dataclass(frozen=True)
 class TableLayout:
-    """The column of each part; None where the table has none."""
+    """The column of each part of the data; None if the table has no such column."""
 
-    query: Any
-    relevance: Any
-    doc: Any
-    sample_weight: Any
-    query_weight: Any
-    features: tuple[Any, ...]  # labels: strings, but pandas has others
-    categories: frozenset[Any] = frozenset()  # those of the features that hold text
-    extra_columns: tuple[Any, ...] = ()
+    query: Label
+    relevance: Label | None
+    doc: Label | None
+    sample_weight: Label | None
+    query_weight: Label | None
+    features: tuple[Label, ...]
+    categories: frozenset[Label] = frozenset()  #: features that hold text
+    extra_columns: tuple[Label, ...] = ()
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         return tuple(str(label) for label in self.features)
 
     @property
-    def numbers(self) -> list[Any]:
-        """The columns that must hold numbers and are no features."""
+    def numbers(self) -> list[Label]:
+        """Columns that must hold numbers and are not features."""
         return [label for label in (self.relevance, self.sample_weight, self.query_weight, *self.extra_columns) if label is not None]
 
     @property
-    def used(self) -> list[Any]:
+    def labels(self) -> list[Label]:
+        """All columns that have a part."""
         return [label for label in (self.query, self.doc) if label is not None] + self.numbers + list(self.features)
 
 
 def layout_of(table: "nw.DataFrame[Any]", columns: Columns, place: str, first: "nw.DataFrame[Any] | None" = None) -> TableLayout:
-    """Which column of ``table`` has which part; ``place`` names the table in messages, and ``first`` has its first rows, if it has none.
+    """Return the column of each part of the data; ``place`` names the table in messages.
 
-    Query and grade must be there, and so must whatever was named other than the default. Warns of columns that are left out.
+    If ``table`` has no rows, ``first`` has the first rows of the data. The columns of query and grade must exist, and so must all columns
+    that were named. Warns of columns that are left out.
     """
-    parts: dict[str, Any] = {}
+    parts: dict[str, Label | None] = {}
     for part, what in PARTS.items():
         label = getattr(columns, part)
         parts[part] = label if label in table.columns else None
         needed = part == "query" or (part == "relevance" and columns.graded)
         if parts[part] is None and (needed or label != getattr(Columns(), part)):
             option = f" (--{part}-column)" if part in ("query", "doc", "relevance") else ""
-            has = f"it has {listed_columns(table.columns)}"
+            has = f"it has {name_list(list(map(repr, table.columns)), 20)}"
             raise DataError(f"{place}: has no column {label!r} for the {what}; {has}; set Columns({part}=...){option} to the right one")
-    features, taken = columns.features, {*parts.values(), *columns.keep}
+    features, other_parts = columns.features, {*parts.values(), *columns.keep}
     if features is None:
-        free = [label for label in table.columns if label not in taken and not ROW_LABEL.fullmatch(str(label))]
-        left_out = {label: why for label in free if (why := _no_feature(table.get_column(label), table if first is None else first))}
+        free = [label for label in table.columns if label not in other_parts and not ROW_LABEL.fullmatch(str(label))]
+        left_out = {
+            label: why for label in free if (why := _reason_to_leave_out(table.get_column(label), table if first is None else first))
+        }
         features = tuple(label for label in free if label not in left_out)
         if left_out:
-            told = ", ".join(f"{label!r} ({why})" for label, why in list(left_out.items())[:SHOWN])
-            more = f" and {len(left_out) - SHOWN} more" if len(left_out) > SHOWN else ""
+            columns_left_out = ", ".join(f"{label!r} ({why})" for label, why in list(left_out.items())[:NAMED_COLUMNS])
+            remainder = f" and {len(left_out) - NAMED_COLUMNS} more" if len(left_out) > NAMED_COLUMNS else ""
             remedy = "name the features in Columns(features=...) (--feature-columns) to choose, or give these as numbers or categories"
-            warn_caller(f"{place}: left out {told}{more}; {remedy}", LeftOutWarning)
-    known = [label for label in features if label in table.columns]
-    categories = frozenset(label for label in known if _holds_text(table.get_column(label)))
-    layout = TableLayout(**parts, features=features, categories=categories, extra_columns=columns.keep)
-    for label, times in Counter(map(str, layout.used)).items():
+            warn_caller(f"{place}: left out {columns_left_out}{remainder}; {remedy}", LeftOutWarning)
+    categories = frozenset(label for label in features if label in table.columns and _holds_text(table.get_column(label)))
+    columns_of_parts = parts["relevance"], parts["doc"], parts["sample_weight"], parts["query_weight"]
+    layout = TableLayout(columns.query, *columns_of_parts, features, categories, columns.keep)
+    for label, times in Counter(map(str, layout.labels)).items():
         if times > 1:
             raise DataError(f"{place}: column {label!r} is named for {times} parts; name a different column for each in Columns(...)")
     for label in [*layout.numbers, *layout.features]:
         if label not in table.columns:
-            has = f"it has {listed_columns(table.columns)}"
+            has = f"it has {name_list(list(map(repr, table.columns)), 20)}"
             what, part = ("column", "keep") if label in columns.keep else ("feature column", "features")
             raise DataError(f"{place}: has no {what} {label!r}; {has}; name those in Columns({part}=...)")
         if not _holds_numbers(table.get_column(label)) and label not in layout.categories:
@@ -168,35 +177,35 @@ def layout_of(table: "nw.DataFrame[Any]", columns: Columns, place: str, first: "
 
 
 def _holds_numbers(column: "nw.Series[Any]") -> bool:
-    """Numbers or booleans; a column of nothing but nulls, which has no type, is a feature that is always missing."""
+    """Return whether a column holds numbers or booleans; one that is all null, which has no type, is a feature that is always missing."""
     kinds = library("narwhals")
-    if column.dtype == kinds.Object:  # where pandas keeps booleans with nulls among them
+    if column.dtype == kinds.Object:  # the type of pandas for booleans with nulls
         return all(isinstance(value, Real | Decimal) or value is None for value in column.to_list())
     return column.dtype.is_numeric() or column.dtype == kinds.Boolean or (column.dtype == kinds.Unknown and bool(column.is_null().all()))
 
 
 def _holds_text(column: "nw.Series[Any]") -> bool:
-    """Categories or strings."""
+    """Return whether a column holds categories or strings."""
     kinds = library("narwhals")
     return column.dtype in (kinds.String, kinds.Categorical, kinds.Enum)
 
 
-def _no_feature(column: "nw.Series[Any]", first: "nw.DataFrame[Any]") -> str:
-    """Why a column that nobody named is no feature, by its type and the ``first`` rows; nothing where it is one."""
+def _reason_to_leave_out(column: "nw.Series[Any]", first: "nw.DataFrame[Any]") -> str:
+    """Return why a column that was not named is not a feature, by its type and the ``first`` rows; empty for a feature."""
     if _holds_numbers(column):
         return ""
     if not _holds_text(column):
         return f"holds {column.dtype}"
     if column.dtype != library("narwhals").String:
         return ""
-    times = Counter(text for text in _texts(first.get_column(column.name).head(LOOKED_AT_FOR_TEXT)) if text)
-    if len(times) > MOST_TEXTS:
-        return f"more than {MOST_TEXTS:,} different texts"
+    times = Counter(text for text in _texts(first.get_column(column.name).head(TEXT_ROWS)) if text)
+    if len(times) > MAX_TEXTS:
+        return f"more than {MAX_TEXTS:,} different texts"
     return "" if 2 * sum(count for count in times.values() if count > 1) > times.total() else "text that seldom repeats"
 
 
 def _texts(column: "nw.Series[Any]") -> list[str | None]:
-    """The column as strings, None where it is null; whole numbers that are categories lose no more than their type."""
+    """Return the column as strings, with None for null; categories that are whole numbers become their decimals."""
     if not len(column):
         return []
     with _in_utf8(column, "X"):
@@ -204,27 +213,21 @@ def _texts(column: "nw.Series[Any]") -> list[str | None]:
     return [None if missing else str(value) for value, missing in values]
 
 
-def listed_columns(labels: list[Any]) -> str:
-    """The first few columns, for a message."""
-    shown = ", ".join(repr(label) for label in labels[:20])
-    return shown + (f" and {len(labels) - 20} more" if len(labels) > 20 else "") if labels else "no columns"
-
-
 # ---- rows as arrays
 
 
 @dataclass(frozen=True)
 class Source:
-    """A table that can be read more than once; ``place`` names it in messages."""
+    """A table that can be read several times; ``place`` names it in messages."""
 
     layout: TableLayout
     place: str
-    tables: "Callable[[TableLayout, Sequence[Any]], Iterator[nw.DataFrame[Any]]]"  #: of a layout's columns, some in double precision
-    first_rows: "Callable[[], nw.DataFrame[Any]]"  #: some, with numbers as they were written
-    decimals: bool = False  #: whether they were read from text
+    tables: "Callable[[TableLayout, Sequence[Label]], Iterator[nw.DataFrame[Any]]]"  #: of a layout; some columns in double precision
+    first_rows: "Callable[[], nw.DataFrame[Any]]"  #: with numbers as they were written
+    decimals: bool = False  #: whether numbers were read from text
 
     def data(self) -> RankingData:
-        """All rows, grouped by query."""
+        """Return the rows, grouped by query."""
         matrices: list[Matrix] = []
         rest: list[Block] = []
         for block in self._blocks(None):
@@ -240,39 +243,39 @@ class Source:
         except DataError as error:
             raise DataError(f"{self.place}: {error}") from None
         docid = None if self.layout.doc is None else TextColumn.concatenate([b.docid for b in rest if b.docid is not None])
-        X, names, levels = _stacked(matrices), self.layout.feature_names, {str(label): own for label, own in self.levels.items()}
+        X, names = _stack(matrices), self.layout.feature_names
         if data.order is not None and X.size:
             _core.permute_rows(X, data.order)
         offset = best_offset(self._doubles(self._suspects(), data.order), data.indptr, names, X)
-        return replace(data, X=seal(X), feature_names=names, docid=rows_of(docid, data.order), offset=offset, levels=levels)
+        return replace(data, X=seal(X), feature_names=names, docid=rows_of(docid, data.order), offset=offset, levels=self.levels)
 
     def stream(self) -> Stream:
-        """The rows block by block; those of features that may need an offset are read once more before."""
-        chosen, names, offset = self._suspects(), self.layout.feature_names, None
-        if chosen:
+        """Return the rows as a stream of blocks, after reading the features that may need an offset."""
+        columns, names, offset = self._suspects(), self.layout.feature_names, None
+        if columns:
             order, indptr, _ = group_rows(np.concatenate([rows.query_ids() for rows in self._rows(self.only([]), [])]))
-            offset = best_offset(self._doubles(chosen, order), indptr, names)
-        return Stream(names, self._blocks(offset), offset, {str(label): own for label, own in self.levels.items()})
+            offset = best_offset(self._doubles(columns, order), indptr, names)
+        return Stream(names, self._blocks(offset), offset, self.levels)
 
     @cached_property
-    def levels(self) -> dict[Any, tuple[str, ...]]:
-        """Those of each column of categories, in all rows."""
-        found: dict[Any, set[str | None]] = {label: set() for label in self.layout.features if label in self.layout.categories}
-        for table in self.tables(self.only(list(found)), []) if found else ():
-            for label, texts in found.items():
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """Levels of each column of categories, in all rows."""
+        texts_of: dict[Label, set[str | None]] = {label: set() for label in self.layout.features if label in self.layout.categories}
+        for table in self.tables(self.only(list(texts_of)), []) if texts_of else ():
+            for label, texts in texts_of.items():
                 texts.update(_texts(table.get_column(label)))
-        return {label: levels_in(texts, str(label)) for label, texts in found.items()}
+        return {str(label): levels_in(texts, str(label)) for label, texts in texts_of.items()}
 
     def _blocks(self, offset: Offset | None) -> Iterator[Block]:
-        """The rows as arrays, features as differences from ``offset``."""
-        exact = [] if offset is None else [label for label, own in zip(self.layout.features, offset, strict=True) if own]
+        """Yield the rows as arrays, features as differences from ``offset``."""
+        exact = [] if offset is None else [label for label, number in zip(self.layout.features, offset, strict=True) if number]
         rows = None
         for rows in self._rows(self.layout, exact):
             yield rows.block(offset)
         if rows is None:
             raise DataError(f"{self.place}: holds no rows; expected one per document")
 
-    def _rows(self, layout: TableLayout, exact: Sequence[Any]) -> "Iterator[_TableRows]":
+    def _rows(self, layout: TableLayout, exact: Sequence[Label]) -> "Iterator[_TableRows]":
         first = 0
         for table in self.tables(layout, exact):
             if len(table):
@@ -280,7 +283,7 @@ class Source:
             first += len(table)
 
     def _suspects(self) -> list[int]:
-        """The features that may need an offset, going by the first rows."""
+        """Return the features that may need an offset, judging by the first rows."""
         table = self.first_rows().head(max(1, SAMPLE_CELLS // max(1, len(self.layout.features))))
         if len(table) == 0 or not self.layout.features:
             return []
@@ -289,22 +292,21 @@ class Source:
         return suspects(rows_of(sample, order), indptr, self.decimals)
 
     def _doubles(self, columns: Sequence[int], order: Rows | None) -> dict[int, PerDocument]:
-        """The features of those numbers, in double precision."""
+        """Return the features with these numbers, in double precision."""
         if not columns:
             return {}
         labels = [self.layout.features[j] for j in columns]
         tables = [[_digits(table.get_column(label)) for label in labels] for table in self.tables(self.only(labels), labels)]
         return {j: rows_of(np.concatenate(parts), order) for j, parts in zip(columns, zip(*tables, strict=True), strict=True)}
 
-    def only(self, features: Sequence[Any]) -> TableLayout:
-        """The layout of the query ids and these features."""
-        alone: dict[str, Any] = dict.fromkeys(("relevance", "doc", "sample_weight", "query_weight"))
-        return replace(self.layout, **alone, features=tuple(features), categories=self.layout.categories & set(features), extra_columns=())
+    def only(self, features: Sequence[Label]) -> TableLayout:
+        """Return the layout of the query ids and these features."""
+        return TableLayout(self.layout.query, None, None, None, None, tuple(features), self.layout.categories & set(features))
 
 
 @dataclass(frozen=True)
 class _TableRows:
-    """Some rows of a table, of which the first is number ``first``; ``place`` names the table in messages."""
+    """Consecutive rows of a table from the number ``first`` on; ``place`` names the table in messages."""
 
     table: "nw.DataFrame[Any]"
     layout: TableLayout
@@ -313,12 +315,12 @@ class _TableRows:
     source: Source
 
     def block(self, offset: Offset | None) -> Block:
-        """All that the rows hold, features as differences from ``offset``."""
+        """Return the rows as a block, features as differences from ``offset``."""
         layout, X = self.layout, self._features(offset)
         y = np.zeros(len(self.table)) if layout.relevance is None else _in_double(self.table.get_column(layout.relevance))
         bad = np.flatnonzero(~np.isfinite(y))
         if len(bad):
-            where, value = self._named(f"grade {layout.relevance!r}", bad[0]), "missing" if np.isnan(y[bad[0]]) else y[bad[0]]
+            where, value = self._cell(f"grade {layout.relevance!r}", bad[0]), "missing" if np.isnan(y[bad[0]]) else y[bad[0]]
             raise DataError(f"{where} is {value}; grades must be finite numbers, so drop the row or judge it")
         qid, docid = self.query_ids(), None
         if layout.doc is not None:
@@ -328,14 +330,14 @@ class _TableRows:
             docid = TextColumn.of("" if missing else value if isinstance(value, bytes) else str(value) for value, missing in values)
         weights = (layout.sample_weight, layout.query_weight)
         sample, query = (None if label is None else _in_double(self.table.get_column(label)) for label in weights)
-        return Block(X, y, qid, docid, None, sample, query, {str(label): self._kept(label) for label in layout.extra_columns})
+        return Block(X, y, qid, docid, None, sample, query, {str(label): self._extra_column(label) for label in layout.extra_columns})
 
-    def _kept(self, label: Any) -> PerDocument:
+    def _extra_column(self, label: Label) -> PerDocument:
         values = _in_double(self.table.get_column(label))
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
-            where, value = self._named(f"column {label!r}", bad[0]), "missing" if np.isnan(values[bad[0]]) else values[bad[0]]
-            raise DataError(f"{where} is {value}; a column that is kept needs a number in every row, e.g. 0")
+            where, value = self._cell(f"column {label!r}", bad[0]), "missing" if np.isnan(values[bad[0]]) else values[bad[0]]
+            raise DataError(f"{where} is {value}; an extra column needs a number in every row, e.g. 0")
         return values
 
     def _features(self, offset: Offset | None) -> Matrix:
@@ -345,19 +347,19 @@ class _TableRows:
             for j, label in enumerate(features):
                 column = self.table.get_column(label)
                 if label in self.layout.categories:
-                    X[:, j] = codes_of(_texts(column), self.source.levels[label])
+                    X[:, j] = codes_of(_texts(column), self.source.levels[str(label)])
                     continue
                 numbers = _numbers(column)
                 X[:, j] = numbers if offset is None or not offset[j] else numbers.astype(np.float64) - offset[j]
         cell = infinite_cell(X)
         if cell is not None:
             row, j = cell
-            where, value = self._named(f"feature {features[j]!r}", row), _numbers(self.table.get_column(features[j]))[row]
+            where, value = self._cell(f"feature {features[j]!r}", row), _numbers(self.table.get_column(features[j]))[row]
             raise DataError(f"{where} is {value}, which is not a finite float32; leave a missing value empty (null or NaN)")
         return X
 
     def query_ids(self) -> Ids:
-        """The ids as NumPy holds them; strings, bytes and categories as an array of objects. An empty string is no id."""
+        """Return the ids in their NumPy type; strings, bytes and categories as an array of objects. An empty string counts as missing."""
         label, column = self.layout.query, self.table.get_column(self.layout.query)
         if column.dtype.is_nested():
             kind = f"holds {column.dtype}; a query id must be one value, such as a number or a string"
@@ -369,18 +371,18 @@ class _TableRows:
             ids = ids.astype(object) if ids.dtype.kind == "U" else ids
             missing = np.flatnonzero(np.isnan(ids) if ids.dtype.kind == "f" else ids == "" if ids.dtype == object else ())
         if len(missing):
-            raise DataError(f"{self._named(f'query id {label!r}', missing[0])} is missing; give every row a query id")
+            raise DataError(f"{self._cell(f'query id {label!r}', missing[0])} is missing; give every row a query id")
         if ids.dtype == object and isinstance(ids[0], bytes):
             return np.array([q.decode("utf-8", "surrogateescape") for q in ids], dtype=object)
         return ids
 
-    def _named(self, what: str, row: int) -> str:
+    def _cell(self, what: str, row: int) -> str:
         return f"{self.place}: {what} of row {self.first + row} (from 0)"
 
 
 @contextmanager
 def _in_utf8(column: "nw.Series[Any]", place: str) -> Iterator[None]:
-    """Arrow holds any bytes as strings, and looks at them only when they are asked for; then it has an error of its own, or Python's."""
+    """Turn the errors of invalid UTF-8 into a `DataError`; Arrow checks strings only when they are read."""
     arrow = sys.modules.get("pyarrow")
     errors = (UnicodeDecodeError, arrow.ArrowException) if arrow else (UnicodeDecodeError,)
     try:
@@ -389,8 +391,8 @@ def _in_utf8(column: "nw.Series[Any]", place: str) -> Iterator[None]:
         raise DataError(f"{place}: column {column.name!r} holds text that is not UTF-8; write it again, or as binary") from None
 
 
-def _numbers(column: "nw.Series[Any]") -> npt.NDArray[Any]:
-    """The column as an array that NumPy can cast, NaN where it is null."""
+def _numbers(column: "nw.Series[Any]") -> AnyArray:
+    """Return the column as an array that NumPy can cast, with NaN for null."""
     kinds = library("narwhals")
     if column.dtype == kinds.Object:
         return np.array(column.to_list(), dtype=np.float64)  # None becomes NaN
@@ -403,38 +405,38 @@ def _in_double(column: "nw.Series[Any]") -> PerDocument:
 
 
 def _digits(column: "nw.Series[Any]") -> PerDocument:
-    """The column in double precision, or zeros where single precision holds it or it has no numbers."""
+    """Return the column in double precision; zeros if single precision can hold it or it has no numbers."""
     kinds = library("narwhals")
     narrow = (kinds.Float32, kinds.Int8, kinds.Int16, kinds.UInt8, kinds.UInt16, kinds.Boolean)
     return np.zeros(len(column)) if column.dtype in narrow or not _holds_numbers(column) else _in_double(column)
 
 
-def _stacked(matrices: list[Matrix]) -> Matrix:
-    """The matrices one above the other; each is let go as it is copied, so that memory never holds all of it twice."""
+def _stack(matrices: list[Matrix]) -> Matrix:
+    """Return the matrices one above the other; each is released after its copy, so that memory never holds everything twice."""
     if len(matrices) == 1:
         return matrices.pop()
     stop = sum(map(len, matrices))
-    whole = np.empty((stop, matrices[0].shape[1]), np.float32)
+    stack = np.empty((stop, matrices[0].shape[1]), np.float32)
     while matrices:
         last = matrices.pop()
-        whole[stop - len(last) : stop] = last
+        stack[stop - len(last) : stop] = last
         stop -= len(last)
-    return whole
+    return stack
 
 
 # ---- the libraries behind a frame
 
 
-def library(name: str, what: str = "tables", extra: str = "frames") -> Any:
-    """An optional library that ``what`` need, or a word on how to get it: by our ``extra``."""
+def library(name: str, what: str = "tables", extra: str = "frames") -> ModuleType:
+    """Return an optional library that ``what`` need; the error names the ``extra`` of exactrank that installs it."""
     try:
         return importlib.import_module(name)
     except ImportError:
         raise IncompatibleError(f"{what} need {name.partition('.')[0]}, which is not installed; pip install 'exactrank[{extra}]'") from None
 
 
-def table_of(native: Any, place: str) -> "nw.DataFrame[Any]":
-    """``native`` behind one interface."""
+def table_of(native: object, place: str) -> "nw.DataFrame[Any]":
+    """Return a pandas, polars or Arrow table as a frame of narwhals; ``place`` names it in messages."""
     try:
         frame = library("narwhals").from_native(native)
         table: nw.DataFrame[Any] = frame.collect() if isinstance(frame, library("narwhals").LazyFrame) else frame

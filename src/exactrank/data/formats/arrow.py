@@ -1,42 +1,47 @@
-"""Parquet files, and what CSV shares with them: Arrow's batches as tables, blocks as Arrow tables, Arrow's errors as ours."""
+"""Parquet files, and code shared with CSV: Arrow's batches as tables, blocks as Arrow tables, and Arrow's errors as `DataError`."""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
 
 from exactrank._support.threads import thread_count
 from exactrank.data.formats.base import BLOCK_CELLS, Block, Columns, ReadOptions, Stream
-from exactrank.data.frame import PARTS, ROW_LABEL, Source, TableLayout, layout_of, library, table_of
+from exactrank.data.frame import PARTS, ROW_LABEL, Label, Source, TableLayout, layout_of, library, table_of
 from exactrank.data.levels import places_of
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 
 if TYPE_CHECKING:
     import narwhals as nw
+    import pyarrow as pa
 
-FIRST_ROWS = 1 << 13  # looked at for features that single precision cannot hold
+FIRST_ROWS = 1 << 13  #: examined for features that single precision cannot hold
+
+
+class TableWriter(Protocol):
+    """A writer of Arrow tables."""
+
+    def write_table(self, table: "pa.Table") -> None: ...
 
 
 class ParquetFormat:
-    """Parquet files; the types of the columns are kept."""
+    """Parquet files, which preserve the types of columns."""
 
     name = "Parquet"
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
-        """All of the file."""
         return _source(path, options).data()
 
     def stream(self, path: Path, options: ReadOptions) -> Stream:
-        """A batch of rows at a time, decoding only the columns that have a part."""
         return _source(path, options).stream()
 
     def write(self, file: BinaryIO, stream: Stream) -> None:
-        """One row group per block; comments are not kept."""
+        """Write a row group for each block; comments are lost."""
         write_tables(stream, lambda schema: library("pyarrow.parquet").ParquetWriter(file, schema))
 
 
@@ -44,33 +49,33 @@ def _source(path: Path, options: ReadOptions) -> Source:
     arrow, parquet, place = library("pyarrow"), library("pyarrow.parquet"), str(path)
     with arrow_errors(path):
         schema = parquet.read_schema(path)
-        _ = schema.names  # Arrow sees whether they are text only when it is asked for them
+        _ = schema.names  # Arrow checks that they are UTF-8 only when they are read
     empty = table_of(schema.empty_table(), place)
 
-    def batches(columns: Sequence[Any] | None, rows: int) -> Iterator[Any]:
-        bounded: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 16}  # else Arrow reads far ahead of the batches
+    def batches(columns: Sequence[Label], rows: int) -> "Iterator[pa.RecordBatch]":
+        bounded: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 16}  # otherwise Arrow reads far ahead of the batches
         with arrow_errors(path), parquet.ParquetFile(path, **bounded) as file:
             yield from file.iter_batches(rows, columns=columns, use_threads=thread_count(options.threads) > 1)
 
-    def tables(layout: TableLayout, exact: Sequence[Any]) -> "Iterator[nw.DataFrame[Any]]":
-        return tables_of(batches(layout.used, _block_rows(layout)), layout, place)
+    def tables(layout: TableLayout, exact: Sequence[Label]) -> "Iterator[nw.DataFrame[Any]]":
+        return tables_of(batches(layout.labels, _block_rows(layout)), layout, place)
 
-    def rows_of(columns: Sequence[Any], most: int) -> "nw.DataFrame[Any]":
-        some = next(batches(columns, most), None)
-        return empty if some is None else table_of(arrow.Table.from_batches([some]), place)
+    def first_rows_of(columns: Sequence[Label], limit: int) -> "nw.DataFrame[Any]":
+        batch = next(batches(columns, limit), None)
+        return empty if batch is None else table_of(arrow.Table.from_batches([batch]), place)
 
     texts = [name for name, kind in empty.schema.items() if kind == library("narwhals").String]
-    layout = layout_of(empty, options.columns, place, rows_of(texts, FIRST_ROWS) if texts else None)
+    layout = layout_of(empty, options.columns, place, first_rows_of(texts, FIRST_ROWS) if texts else None)
 
     def first_rows() -> "nw.DataFrame[Any]":
-        return rows_of(layout.used, min(_block_rows(layout), FIRST_ROWS))
+        return first_rows_of(layout.labels, min(_block_rows(layout), FIRST_ROWS))
 
     return Source(layout, place, tables, first_rows)
 
 
 @contextmanager
 def arrow_errors(path: Path, header: list[str] | None = None) -> Iterator[None]:
-    """Turns Arrow's errors about a file into a `DataError` that names it, and the column where Arrow counts it."""
+    """Turn Arrow's errors into a `DataError` that names the file, and the column of ``header`` if Arrow gives its number."""
     arrow = library("pyarrow")
     try:
         yield
@@ -92,9 +97,9 @@ def arrow_errors(path: Path, header: list[str] | None = None) -> Iterator[None]:
         raise DataError(f"{path}: {error}; the file is damaged, so copy it or write it again") from None
 
 
-def tables_of(batches: Iterable[Any], layout: TableLayout, place: str) -> "Iterator[nw.DataFrame[Any]]":
-    """Arrow's batches, put together to tables of about `BLOCK_CELLS` cells."""
-    waiting: list[Any] = []
+def tables_of(batches: "Iterable[pa.RecordBatch]", layout: TableLayout, place: str) -> "Iterator[nw.DataFrame[Any]]":
+    """Combine Arrow's batches into tables of about `BLOCK_CELLS` cells."""
+    waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
         if sum(b.num_rows for b in waiting) >= _block_rows(layout):
@@ -108,10 +113,12 @@ def _block_rows(layout: TableLayout) -> int:
     return max(1, BLOCK_CELLS // max(1, len(layout.features)))
 
 
-def write_tables(stream: Stream, open_writer: Callable[[Any], Any], *, plain_text: bool = False) -> None:
-    """Write each block through the writer that is opened once the columns are known; all blocks have those of the first.
+def write_tables(
+    stream: Stream, open_writer: "Callable[[pa.Schema], AbstractContextManager[TableWriter]]", *, plain_text: bool = False
+) -> None:
+    """Write each block by the writer that ``open_writer`` returns for the schema; all blocks must have the schema of the first.
 
-    Categories are Arrow's dictionaries, or ``plain_text``.
+    Categories become dictionaries of Arrow, or strings with ``plain_text``.
     """
     reserved = {getattr(Columns(), part) for part in PARTS}
     for name, times in Counter(stream.feature_names).items():
@@ -135,10 +142,10 @@ def write_tables(stream: Stream, open_writer: Callable[[Any], Any], *, plain_tex
         raise DataError("there are no documents to write")
 
 
-def _arrow_table(block: Block, stream: Stream, *, with_ids: bool, plain_text: bool) -> Any:
-    """A block of ``stream`` as a table; ``with_ids`` gives it a column of document ids even if it has none.
+def _arrow_table(block: Block, stream: Stream, *, with_ids: bool, plain_text: bool) -> "pa.Table":
+    """Return a block of ``stream`` as a table; ``with_ids`` adds a column of empty document ids if the block has no ids.
 
-    Features with an offset are float64.
+    Features with an offset become float64.
     """
     arrow, names = library("pyarrow"), Columns()
     if block.qid.dtype.kind in "OU" and np.any(block.qid == ""):

@@ -1,14 +1,14 @@
-"""A column of strings as one buffer of bytes and where each string starts and stops in it.
+"""A column of strings as one buffer of bytes, and the start and stop of each string in it.
 
 Several columns may share a buffer (a LETOR comment and the document id inside it), and all of it can be memory-mapped.
-Every string lies within the buffer, and nobody can write into the arrays, so native code may rely on it. Bytes that are not
-UTF-8 survive a round trip.
+Every string lies within the buffer, and the arrays are immutable, so native code may rely on it. Bytes that are not UTF-8 survive a round
+trip.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,8 @@ import numpy.typing as npt
 from exactrank.data.immutable import immutable, seal
 from exactrank.errors import DataError
 
-PACKED_AT_ONCE = 1 << 16  # strings; packing takes 16 bytes of scratch memory per byte of these
+Number = TypeVar("Number", bound=np.generic)
+PACKED_AT_ONCE = 1 << 16  #: strings; packing takes 16 bytes of scratch memory per byte of these
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,12 +41,13 @@ class TextColumn:
             where = f"{self.start[bad[0]]} to {self.stop[bad[0]]}"
             raise DataError(f"string {bad[0]} of a text column lies at {where}, outside of its {len(self.buffer)} bytes of text")
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, npt.NDArray[np.uint8] | npt.NDArray[np.int64]]) -> None:
         self.__dict__.update({name: seal(array) for name, array in state.items()})
 
     @classmethod
     def of(cls, strings: Iterable[object]) -> "TextColumn":
-        """
+        """Return a column of these strings; bytes stay as they are, and other objects become their text.
+
         >>> TextColumn.of(["GX1", "", "é"]).tolist()
         ['GX1', '', 'é']
         """
@@ -58,7 +60,7 @@ class TextColumn:
 
     @classmethod
     def between(cls, buffer: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> "TextColumn":
-        """The strings that lie one after the other in ``buffer``, string ``i`` from ``offsets[i]`` to ``offsets[i + 1]``.
+        """Return the strings of ``buffer``, of which string ``i`` lies from ``offsets[i]`` to ``offsets[i + 1]``.
 
         >>> TextColumn.between(np.frombuffer(b"abc", np.uint8), np.array([0, 1, 3])).tolist()
         ['a', 'bc']
@@ -68,7 +70,8 @@ class TextColumn:
 
     @classmethod
     def concatenate(cls, columns: list["TextColumn"]) -> "TextColumn":
-        """
+        """Return the strings of all columns, one column after the other.
+
         >>> TextColumn.concatenate([TextColumn.of("ab"), TextColumn.of("c")]).tolist()
         ['a', 'b', 'c']
         """
@@ -77,13 +80,13 @@ class TextColumn:
         return cls.between(seal(np.concatenate([c.buffer for c in packed])), seal(np.append(0, ends)))
 
     def pack(self) -> "TextColumn":
-        """The same strings one after the other, over a buffer that holds nothing else."""
+        """Return the same strings one after the other, in a buffer that holds nothing else."""
         offsets = seal(np.append(0, np.cumsum(self.stop - self.start)))
         text = np.empty(offsets[-1], np.uint8)
         for first in range(0, len(self), PACKED_AT_ONCE):
-            near = slice(first, min(first + PACKED_AT_ONCE, len(self)))
-            begin, end = offsets[near.start], offsets[near.stop]
-            shift = np.repeat(self.start[near] - offsets[near], self.stop[near] - self.start[near])
+            chunk = slice(first, min(first + PACKED_AT_ONCE, len(self)))
+            begin, end = offsets[chunk.start], offsets[chunk.stop]
+            shift = np.repeat(self.start[chunk] - offsets[chunk], self.stop[chunk] - self.start[chunk])
             text[begin:end] = self.buffer[np.arange(begin, end) + shift]
         return TextColumn.between(seal(text), offsets)
 
@@ -100,31 +103,34 @@ class TextColumn:
         return (self[i] for i in range(len(self)))
 
     def bytes_at(self, i: int) -> bytes:
-        """The bytes of string ``i``."""
+        """Return string ``i`` as bytes."""
         return self.buffer[self.start[i] : self.stop[i]].tobytes()
 
     @cached_property
     def places_from_last(self) -> npt.NDArray[np.float64]:
-        """A number for each string that is smaller the later it comes in the order of bytes: 0 for the first, -1 for the next."""
+        """Numbers that rank the strings by descending bytes: 0 for the first string in the order of bytes, -1 for the next."""
         encoded = [self.bytes_at(i) for i in range(len(self))]
         places = np.empty(len(self))
         places[sorted(range(len(self)), key=encoded.__getitem__)] = -np.arange(len(self))
         return seal(places)
 
     def take(self, which: npt.NDArray[np.int64] | slice) -> "TextColumn":
-        """The strings at ``which``, over the same buffer."""
+        """Return the strings at ``which``, in the same buffer."""
         return TextColumn(self.buffer, seal(self.start[which]), seal(self.stop[which]))
 
     def tolist(self) -> list[str]:
-        """All strings."""
+        """Return a list of the strings."""
         return list(self)
 
 
-Rowwise = TypeVar("Rowwise", bound=npt.NDArray[Any] | TextColumn | None)
-
-
-def rows_of(values: Rowwise, rows: npt.NDArray[np.int64] | slice | None) -> Rowwise:
-    """The ``rows`` of an array or a text column; all of it as it is for None, and nothing of nothing."""
-    if values is None or rows is None:
+@overload
+def rows_of(values: None, rows: npt.NDArray[np.int64] | slice | None) -> None: ...
+@overload
+def rows_of(values: TextColumn, rows: npt.NDArray[np.int64] | slice | None) -> TextColumn: ...
+@overload
+def rows_of(values: npt.NDArray[Number], rows: npt.NDArray[np.int64] | slice | None) -> npt.NDArray[Number]: ...
+def rows_of(values: object, rows: npt.NDArray[np.int64] | slice | None) -> object:
+    """Return the ``rows`` of an array or a text column; ``values`` itself if either argument is None."""
+    if rows is None:
         return values
-    return cast(Rowwise, values.take(rows) if isinstance(values, TextColumn) else values[rows])
+    return values.take(rows) if isinstance(values, TextColumn) else values[rows] if isinstance(values, np.ndarray) else None
