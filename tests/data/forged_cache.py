@@ -137,15 +137,15 @@ def use(data: er.RankingData, folder: Path) -> None:
 def _main(folder: Path) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     for name in sys.stdin.read().splitlines():
-        as_large = _outcome(folder / f"{name}.xr", read_whole=0, verify=False)
+        as_large = _outcome(folder / f"{name}.xr", small_file=0, verify=False)
         expected = as_large == "read" or as_large.startswith("DataError: ")
-        result = _outcome(folder / f"{name}.xr", read_whole=cache.READ_WHOLE, verify=True) if expected else as_large
+        result = _outcome(folder / f"{name}.xr", small_file=cache.SMALL_FILE, verify=True) if expected else as_large
         print(json.dumps([name, result]), flush=True)
 
 
-def _outcome(path: Path, *, read_whole: int, verify: bool) -> str:
+def _outcome(path: Path, *, small_file: int, verify: bool) -> str:
     try:
-        with mock.patch.object(cache, "READ_WHOLE", read_whole):
+        with mock.patch.object(cache, "SMALL_FILE", small_file):
             use(er.read(path, verify=verify), path.parent)
     except Exception as error:
         return f"{type(error).__name__}: {error}"

@@ -140,7 +140,7 @@ def test_any_truncation_is_noticed(file_bytes, data, tmp_path_factory):
 def small_blocks(request, monkeypatch):
     monkeypatch.setattr(cache, "BLOCK", request.param)
     monkeypatch.setattr(cache_footer, "BLOCK", request.param)
-    monkeypatch.setattr(cache, "READ_WHOLE", 0)  # mapped, as a large file is
+    monkeypatch.setattr(cache, "SMALL_FILE", 0)  # mapped, as a large file is
     return request.param
 
 
@@ -231,7 +231,7 @@ import numpy as np
 import exactrank as er
 from exactrank.data.formats import cache
 
-path, how, cache.READ_WHOLE = sys.argv[1], sys.argv[2], int(sys.argv[3])
+path, how, cache.SMALL_FILE = sys.argv[1], sys.argv[2], int(sys.argv[3])
 data = copy.deepcopy(er.read(path)) if how == "truncate what was copied" else er.read(path)
 before = data.X.copy(), data.y.copy(), data.docid.tolist()
 if how == "replace":
@@ -245,18 +245,18 @@ assert all(np.array_equal(a, b, equal_nan=a is before[0]) for a, b in zip(before
 
 
 @pytest.mark.parametrize(
-    ("how", "read_whole"),
-    [("replace", 0), ("replace", cache.READ_WHOLE), ("truncate", cache.READ_WHOLE), ("truncate what was copied", 0)],
+    ("how", "small_file"),
+    [("replace", 0), ("replace", cache.SMALL_FILE), ("truncate", cache.SMALL_FILE), ("truncate what was copied", 0)],
 )
-def test_data_stays_whole_whatever_becomes_of_its_file(tmp_path, how, read_whole):
+def test_data_stays_whole_whatever_becomes_of_its_file(tmp_path, how, small_file):
     er.write(example(), tmp_path / "a.xr")
-    arguments = [sys.executable, "-c", WHILE_IN_USE, str(tmp_path / "a.xr"), how, str(read_whole)]
+    arguments = [sys.executable, "-c", WHILE_IN_USE, str(tmp_path / "a.xr"), how, str(small_file)]
     child = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
     assert (child.returncode, child.stderr) == (0, "")
 
 
 def test_a_large_file_is_mapped_and_not_copied(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "READ_WHOLE", 0)
+    monkeypatch.setattr(cache, "SMALL_FILE", 0)
     er.write(example(), tmp_path / "a.xr")
     data = er.read(tmp_path / "a.xr")
     for array in (data.X, data.y, data.indptr, data.order, data.sample_weight, data.docid.buffer, data.docid.start, data.docid.stop):

@@ -23,7 +23,7 @@ from exactrank.data.describe import describe
 from exactrank.data.files import read_with, stream, write_stream
 from exactrank.data.formats import arrow, csv
 from exactrank.data.formats.base import ReadOptions
-from exactrank.data.formats.cache_footer import parsed_footer
+from exactrank.data.formats.cache_footer import parse_footer
 from exactrank.data.levels import codes_of, levels_in
 from exactrank.data.ranking_data import checksum
 from exactrank.errors import DataError, IncompatibleError, LeftOutWarning, SettingError
@@ -173,8 +173,8 @@ def test_a_cache_with_odd_levels_is_refused(tmp_path, levels):
     end = content.rindex(b'{"feature_names"')
     footer = json.loads(content[end:]) | {"levels": levels}
     with pytest.raises(DataError, match="levels"):
-        parsed_footer(json.dumps(footer).encode(), end)
-    assert parsed_footer(json.dumps(footer | {"levels": {"f": ["a"]}}).encode(), end).levels == {"f": ("a",)}
+        parse_footer(json.dumps(footer).encode(), end)
+    assert parse_footer(json.dumps(footer | {"levels": {"f": ["a"]}}).encode(), end).levels == {"f": ("a",)}
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])

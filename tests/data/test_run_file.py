@@ -116,7 +116,7 @@ def test_rows_stand_for_ids_and_for_nothing_else(tmp_path: Path) -> None:
     for odd in ("5 Q0 1 1 0.5 msmarco\n", "6 Q0 7067032 1 0.5 msmarco\n"):
         (tmp_path / "b.run").write_text(odd)
         with pytest.raises(
-            DataError, match=r"no document ids, and '\d+' of run 'msmarco' is no row of query '[56]'.*source with document ids"
+            DataError, match=r"no document ids, and '\d+' of run 'msmarco' is not a row of query '[56]'.*source with document ids"
         ):
             read_scores(tmp_path / "b.run", data)
 

@@ -69,7 +69,7 @@ def predict(
         rows = read(data, reading)
         scores = load_model(model, rows.n_features, module).predict(rows, threads)
         if file is not None and as_run:
-            write_lines(file, rows, scores, tag, depth=depth, packed=out is not None and out.suffix == ".gz")
+            write_lines(file, rows, scores, tag, depth=depth, compress=out is not None and out.suffix == ".gz")
         elif file is not None:
             file.writelines(f"{score!r}\n".encode() for score in scores.tolist())
     if out is not None:

@@ -155,7 +155,7 @@ def apply(
     with whole_file(out, force=force) as file:
         runs = named_runs(run or [])
         data, scores = load(fusion, kind=Fusion).applied_to_runs(runs)
-        write_lines(file, data, scores, tag, packed=out.suffix == ".gz")
+        write_lines(file, data, scores, tag, compress=out.suffix == ".gz")
     report_file(out, int(np.isfinite(scores).sum()), as_json)
 
 

@@ -69,7 +69,7 @@ class LocalBackend(Backend):
 
 @dataclass(frozen=True)
 class Round:
-    """One message to a worker: a pickled question for some partitions."""
+    """Message to a worker: a pickled question for some partitions."""
 
     key: bytes  #: of the data: the pickled preparation of its partitions
     partitions: tuple[Partition, ...]

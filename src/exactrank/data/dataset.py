@@ -197,11 +197,11 @@ class Dataset(Answerer, Protocol):
 
     @property
     def weighs_documents(self) -> bool:
-        """Whether documents have weights."""
+        """True if documents have weights."""
 
     @property
     def has_docid(self) -> bool:
-        """Whether documents have ids."""
+        """True if documents have ids."""
 
     @property
     def checksum(self) -> str:
@@ -209,7 +209,7 @@ class Dataset(Answerer, Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Whether the documents lie in this process, so that one value per document can be stored."""
+        """True if the documents lie in this process, so that one value per document can be stored."""
 
     @property
     def documents_per_round(self) -> int:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from exactrank._support.arrays import PerDocument, Rows
 from exactrank.data.formats.text_column import rows_of
 from exactrank.data.immutable import immutable
-from exactrank.data.validation import floats_of, refuse_masked
+from exactrank.data.validation import floats_of, refuse_masked_values
 from exactrank.errors import DataError
 
 ExtraColumns = Mapping[str, PerDocument]  #: numbers per document, by name
@@ -24,7 +24,7 @@ def check_extra_columns(columns: Mapping[str, npt.ArrayLike], documents: int, fe
     """
     arrays: dict[str, PerDocument] = {}
     for name, numbers in columns.items():
-        values = floats_of(f"column {name!r}", refuse_masked(numbers, name))
+        values = floats_of(f"column {name!r}", refuse_masked_values(numbers, name))
         if not isinstance(name, str) or not name or name in features:
             raise DataError(f"column {name!r} cannot be kept: its name must be text that no feature has; rename it")
         if values.shape != (documents,):

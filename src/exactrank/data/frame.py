@@ -128,7 +128,7 @@ class TableLayout:
 
     @property
     def labels(self) -> list[Label]:
-        """All columns that have a part."""
+        """Columns that have a part."""
         return [label for label in (self.query, self.doc) if label is not None] + self.numbers + list(self.features)
 
 

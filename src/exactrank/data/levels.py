@@ -78,10 +78,7 @@ def check_codes(
 
 
 def recode(X: npt.NDArray[np.float32], names: Sequence[str], old: Levels, new: Levels, owner: str) -> dict[int, npt.NDArray[np.float32]]:
-    """Return the columns of ``X`` whose codes differ between the ``old`` levels and the ``new`` levels of ``owner``, by number.
-
-    Levels that the owner lacks become missing values.
-    """
+    """Return, by number, the columns whose codes change from ``old`` to ``new`` levels; levels that ``owner`` lacks become NaN."""
     changed = {}
     for j, name in enumerate(names):
         old_texts, new_texts = old.get(name), new.get(name)

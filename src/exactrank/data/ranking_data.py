@@ -189,8 +189,7 @@ class RankingData(DatasetBase, Tabular):
             feature_names = feature_names or tuple(map(str, getattr(X, "column_names", X.columns)))
             X, levels = with_codes(X)
         table, matrix = matrix_of(X, len(grades))
-        numbered = [f"x{j}" for j in range(matrix.shape[1])]
-        names = tuple(map(str, feature_names if feature_names is not None else numbered))
+        names = tuple(f"x{j}" for j in range(matrix.shape[1])) if feature_names is None else tuple(map(str, feature_names))
         if len(names) != matrix.shape[1]:
             raise DataError(f"feature_names has {len(names)} names for {matrix.shape[1]} features")
         if docid is not None and len(docid) != len(grades):
@@ -240,17 +239,17 @@ class RankingData(DatasetBase, Tabular):
 
     @property
     def weighs_documents(self) -> bool:
-        """Whether documents have weights."""
+        """True if documents have weights."""
         return self.sample_weight is not None
 
     @property
     def has_docid(self) -> bool:
-        """Whether documents have ids."""
+        """True if documents have ids."""
         return self.docid is not None
 
     @property
     def has_pairs(self) -> Mask:
-        """Whether each query has pairs besides the grades."""
+        """True for each query that has pairs besides the grades."""
         pairs = self.preferences
         return np.zeros(self.n_queries, np.bool_) if pairs is None else np.asarray(np.diff(pairs.by_query(self.indptr)) > 0)
 
@@ -321,7 +320,7 @@ class RankingData(DatasetBase, Tabular):
         return self
 
     def forget(self) -> None:
-        """Do nothing: memos live no longer than their part."""
+        """Release nothing: memos live no longer than their part."""
 
     def __repr__(self) -> str:
         return f"RankingData({self.n_queries:,} queries, {self.n_documents:,} documents, {self.n_features:,} features)"

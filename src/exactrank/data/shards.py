@@ -222,16 +222,16 @@ def file_checksum(path: Path) -> str:
 def check_alike(shards: Shards, facts: Sequence[ShardFacts]) -> None:
     """Raise if files do not fit together."""
     first = facts[0]
-    for file, other in zip(shards.files, facts, strict=True):
+    for file, shard in zip(shards.files, facts, strict=True):
         kinds = {
-            "features": other.feature_names == first.feature_names,
-            "categories": other.levels == first.levels,
-            "query weights": (other.query_weight is None) == (first.query_weight is None),
-            "weights of documents": other.weighs_documents == first.weighs_documents,
-            "document ids": other.has_docid == first.has_docid,
-            "extra columns": other.extra_columns == first.extra_columns,
-            "pairs of documents": (other.pairs is None) == (first.pairs is None),
-            "offsets of features": np.array_equal(other.offset_or_zeros, first.offset_or_zeros),
+            "features": shard.feature_names == first.feature_names,
+            "categories": shard.levels == first.levels,
+            "query weights": (shard.query_weight is None) == (first.query_weight is None),
+            "weights of documents": shard.weighs_documents == first.weighs_documents,
+            "document ids": shard.has_docid == first.has_docid,
+            "extra columns": shard.extra_columns == first.extra_columns,
+            "pairs of documents": (shard.pairs is None) == (first.pairs is None),
+            "offsets of features": np.array_equal(shard.offset_or_zeros, first.offset_or_zeros),
         }
         for kind, alike in kinds.items():
             if not alike:

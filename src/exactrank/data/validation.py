@@ -24,7 +24,7 @@ def matrix_of(features: object, rows: int) -> tuple[AnyArray, Matrix]:
         features = np.empty((rows, 0), np.float32)
     if hasattr(features, "toarray"):
         features = seal(features.toarray())
-    table = array_of(fill_masked(features))
+    table = array_of(fill_masked_values(features))
     if table.ndim != 2 or table.dtype.kind not in "fiub":
         raise DataError(f"X must be a table of numbers, documents x features; got shape {table.shape} of {table.dtype}")
     if len(table) != rows:
@@ -66,7 +66,7 @@ def floats_of(name: str, values: object) -> npt.NDArray[np.float64]:
     [2.0, 0.5, 1000.0]
     """
     try:
-        array = np.asarray(refuse_masked(values, name))
+        array = np.asarray(refuse_masked_values(values, name))
         if array.dtype.kind in "OSU":
             cells = [number(cell) if isinstance(cell, str | bytes) else cell for cell in array.ravel().tolist()]
             return np.array(cells, np.float64).reshape(array.shape)
@@ -176,17 +176,17 @@ def missing_ids(ids: Ids) -> Rows:
 
 def array_of(values: object, name: str = "the array") -> AnyArray:
     """Return the values as an array; lists of unequal length become an empty array of objects, which every check refuses."""
-    values = refuse_masked(values, name)
+    values = refuse_masked_values(values, name)
     try:
         return np.asarray(values)
     except ValueError:
         return np.empty(0, object)
 
 
-def fill_masked(values: object) -> object:
+def fill_masked_values(values: object) -> object:
     """Return features with NaN in place of values that are masked in an array of `numpy.ma`.
 
-    >>> fill_masked(np.ma.masked_array([[1, 2]], [[False, True]])).tolist()
+    >>> fill_masked_values(np.ma.masked_array([[1, 2]], [[False, True]])).tolist()
     [[1.0, nan]]
     """
     if not isinstance(values, np.ma.MaskedArray) or not np.ma.is_masked(values):
@@ -195,7 +195,7 @@ def fill_masked(values: object) -> object:
     return np.where(np.ma.getmaskarray(values), np.nan, values.data).astype(kind)
 
 
-def refuse_masked(values: object, name: str) -> object:
+def refuse_masked_values(values: object, name: str) -> object:
     """Return ``values``; raise if one of them is masked in an array of `numpy.ma`, since every row needs a value."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         place = ", ".join(map(str, np.argwhere(np.ma.getmaskarray(values))[0]))

@@ -163,7 +163,7 @@ def _reached(problem: FusionProblem, goal: Goal, weights: Weights) -> dict[str, 
     for other, constraint in problem.limits:
         value = other.value(weights, other.data.weights)
         if constraint.shortfall(value) > 0:
-            raise infeasible(goal, constraint, value, most=problem.systems == 2 and len(problem.limits) == 1)
+            raise infeasible(goal, constraint, value, is_extreme=problem.systems == 2 and len(problem.limits) == 1)
         reached[str(constraint)] = value
     return reached
 

@@ -2,9 +2,8 @@
 
 from exactrank.measures.base import Measure
 from exactrank.measures.binary import AP, RBP, RR, Precision, Recall, Success
-from exactrank.measures.graded import DCG, ERR, NDCG, MeanNDCG
+from exactrank.measures.graded import DCG, ERR, NDCG, MeanNDCG, Total
 from exactrank.measures.pairwise import Bpref, PairwiseCorrect
-from exactrank.measures.total import Total
 
 __all__ = [
     "AP",

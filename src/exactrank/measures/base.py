@@ -1,7 +1,7 @@
-"""What a measure is: a frozen value that says everything on which its numbers depend.
+"""Base of all measures. A measure is a frozen value that holds every setting on which its numbers depend.
 
 A measure turns the grades of one query's documents, in ranked order, into a number. Its fields are its definition, its
-``repr`` prints all of them in the notation of ir_measures, and `parse_measure` reads that back:
+``repr`` prints all of them in the notation of ir_measures, and `parse_measure` reads this notation:
 
 >>> from exactrank.measures import NDCG
 >>> NDCG(k=10)
@@ -10,10 +10,10 @@ nDCG(gain='exp2', discount='log2', short='pad', empty=0, ties='input')@10
 "nDCG(ties='expected')@10"
 
 ``empty``: the value of a query with nothing relevant: 0, 1, or ``'skip'`` to leave it out of the mean.
-``ties``: how documents of equal score are ranked: ``'input'`` in the order given; ``'pessimistic'`` lowest grade first;
+``ties``: how documents of equal score are ranked: ``'input'`` in the order of the input; ``'pessimistic'`` lowest grade first;
 ``'expected'`` the mean over all their orders; ``'docid'`` as trec_eval does, scores compared in single precision and
 then document ids descending.
-``column``: the column or feature of the data that holds what is read as grades, such as a price; None for the grades themselves.
+``column``: the column or feature of the data that is read in place of grades, such as a price; None for the grades.
 """
 
 import math
@@ -52,16 +52,16 @@ class Measure(ABC):
     name: ClassVar[str]  #: in the notation of ir_measures
     aliases: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  #: other names, with the settings they imply
     has_cutoff: ClassVar[bool] = True
-    counts_pairs: ClassVar[bool] = False  #: Does it count pairs that are given beside the grades?
-    registry: ClassVar[Registry[type["Measure"]]]  #: by all names, in small letters
+    counts_pairs: ClassVar[bool] = False  #: whether it also counts pairs besides the grades
+    registry: ClassVar[Registry[type["Measure"]]]  #: by all names in lower case
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):
             for name in (cls.name, cls.__name__, *cls.aliases):
-                there = Measure.registry.builtin.setdefault(name.lower(), cls)
-                if isinstance(there, type) and (there.__module__, there.__qualname__) != (cls.__module__, cls.__qualname__):
-                    raise MeasureError(f"{cls.__module__}: {there.__module__} already has a measure {name!r}; give yours another name")
-                Measure.registry.builtin[name.lower()] = cls  # it may have been defined anew
+                registered = Measure.registry.builtin.setdefault(name.lower(), cls)
+                if isinstance(registered, type) and (registered.__module__, registered.__qualname__) != (cls.__module__, cls.__qualname__):
+                    raise MeasureError(f"{cls.__module__}: {registered.__module__} already has a measure {name!r}; give yours another name")
+                Measure.registry.builtin[name.lower()] = cls  # the class may have been defined again
 
     def __post_init__(self) -> None:
         if self.k is not None and not self.has_cutoff:
@@ -74,23 +74,23 @@ class Measure(ABC):
             raise MeasureError(f"{self.name}: column must be the name of a column, got {self.column!r}")
 
     @classmethod
-    def from_notation(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """Settings as they may be written, in terms of the fields."""
+    def from_notation(cls, settings: dict[str, object]) -> dict[str, object]:
+        """Return the values of fields for settings in the notation of this measure, which may have other names."""
         return settings
 
     @abstractmethod
     def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
-        """The native measure and what it reads for grades: ``y``, or a usefulness made from it; the same for all ``ties``.
+        """Return the native measure and the numbers that it reads as grades: ``y``, or a usefulness; the same for all ``ties``.
 
         ``longest`` is the largest number of documents of a query.
         """
 
     @abstractmethod
     def swap_deltas(self, y: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """The change of the measure when positions i and j are swapped, for all pairs; ``y`` are grades in ranked order."""
+        """Return the change of the measure when positions i and j are swapped, for all pairs; ``y`` are grades in ranked order."""
 
     def on(self, data: RankingData, weights: PerQuery | None = None, threads: int | None = None) -> BoundMeasure:
-        """The measure bound to the queries of ``data``, for many evaluations; ``weights``, one per query, replace those of the data.
+        """Return the measure bound to the queries of ``data``, for many evaluations; ``weights`` replace the query weights.
 
         >>> from exactrank.measures import NDCG
         >>> data = RankingData.from_arrays(None, [0, 2, 1, 0], qid=["a", "a", "a", "b"])
@@ -107,17 +107,17 @@ class Measure(ABC):
         return BoundMeasure(self, data, data.weights if weights is None else weights, threads, kernel, grades, tie_key)
 
     def over(self, data: Dataset, weigh: Weigh | None = None, threads: int | None = None) -> DatasetMeasure:
-        """Return the measure over ``data``, wherever its documents lie; ``weigh`` makes other weights of those of its queries."""
+        """Return the measure over ``data``, wherever its documents lie; ``weigh`` changes the query weights."""
         if self.ties == "docid" and not data.has_docid:
             raise IncompatibleError(NO_DOCID)
         return DatasetMeasure(self, data, threads, data.with_memo(), weigh=weigh)
 
     def negated_grades(self, data: RankingData) -> PerDocument:
-        """Scores that rank the worst first."""
+        """Return scores that rank the worst documents first."""
         return -self.grades(data)
 
     def grades(self, data: RankingData) -> PerDocument:
-        """What is read as grades: those of ``data``, or its ``column``, which must hold numbers of at least 0."""
+        """Return the numbers that are read as grades: those of ``data``, or of its ``column``, which must be at least 0."""
         if self.column is None:
             return data.y
         values = data.column(self.column)
@@ -131,16 +131,16 @@ class Measure(ABC):
         return values
 
     def _kernel_on(self, data: RankingData) -> tuple[_core.Kernel, PerDocument]:
-        """`kernel` of the documents of ``data``."""
+        """Return the `kernel` for the documents of ``data``."""
         return self.kernel(self.grades(data), data.longest)
 
     def _worst_first(self, data: RankingData) -> PerDocument:
-        """By what tied documents stand in their worst order, the smallest first."""
+        """Return numbers whose ascending order is the worst order of tied documents."""
         return self.grades(data)
 
     @property
     def equations(self) -> tuple[str, ...]:
-        """The definition for one query in LaTeX, the measure's own equation first; the report of a comparison shows them.
+        """Definition for one query in LaTeX, the measure's equation first; shown in the report of a comparison.
 
         >>> from exactrank.measures import Recall
         >>> print(*Recall(k=5).equations)
@@ -150,11 +150,11 @@ class Measure(ABC):
 
     @property
     def symbols(self) -> str:
-        """The meaning of the symbols in `equations` besides ranks and grades, in sentences."""
+        """Sentences that explain the symbols in `equations` besides ranks and grades."""
         return ""
 
     def _symbol(self, name: str) -> str:
-        """``name`` in LaTeX, with ``@k`` if the measure has a cutoff."""
+        """Return ``name`` in LaTeX, with ``@k`` if the measure has a cutoff."""
         return rf"\text{{{name}@}}k" if self.k else rf"\text{{{name}}}"
 
     @property
@@ -163,12 +163,12 @@ class Measure(ABC):
 
     @property
     def is_linear(self) -> bool:
-        """Is the value of a fixed ranking a weighted sum of the grades? Then it can be estimated without bias from clicks."""
+        """True if the value of a fixed ranking is a weighted sum of the grades, which can be estimated from clicks without bias."""
         return False
 
     @property
     def cutoff(self) -> int:
-        """``k``, or more than any list is long."""
+        """``k``, or a number larger than the length of any list."""
         return NO_CUTOFF if self.k is None else min(self.k, NO_CUTOFF)
 
     @property
@@ -183,45 +183,45 @@ class Measure(ABC):
         return self._notation(defaults=False)
 
     def _notation(self, defaults: bool) -> str:
-        """The notation that `parse_measure` reads, with the settings that are as by default or without; its own come first."""
+        """Return the notation that `parse_measure` reads, with or without default settings; settings of this measure come first."""
         ordered = sorted(fields(self), key=lambda field: field.name in ("empty", "ties", "column"))
         values = {field: getattr(self, field.name) for field in ordered if field.name != "k"}
         written = [
             (field.name, value) for field, value in values.items() if value != field.default or (defaults and field.name != "column")
         ]
-        inside = ", ".join(f"{name}={_shown(value)}" for name, value in written)
+        inside = ", ".join(f"{name}={_literal(value)}" for name, value in written)
         return self.name + (f"({inside})" if inside else "") + ("" if self.k is None else f"@{self.k}")
 
-    def _expect(self, field: str, allowed: tuple[Any, ...]) -> None:
+    def _expect(self, field: str, allowed: tuple[object, ...]) -> None:
         value = getattr(self, field)
         if not any(value == a and type(value) is type(a) for a in allowed):
             raise MeasureError(f"{self.name}: {field}={value!r} is not one of {', '.join(map(repr, allowed))}")
 
-    def _expect_number(self, field: str, least: float = -math.inf, most: float = math.inf) -> None:
+    def _expect_number(self, field: str, minimum: float = -math.inf, maximum: float = math.inf) -> None:
         value = getattr(self, field)
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float)
             or not abs(value) <= sys.float_info.max
-            or not least <= value <= most
+            or not minimum <= value <= maximum
         ):
-            between = f" between {least:g} and {most:g}" if math.isfinite(most) else ""
+            between = f" between {minimum:g} and {maximum:g}" if math.isfinite(maximum) else ""
             raise MeasureError(f"{self.name}: {field} must be a number{between}, got {value!r}")
 
 
-def _is_measure(value: Any) -> bool:
+def _is_measure(value: object) -> bool:
     return isinstance(value, type) and issubclass(value, Measure)
 
 
 Measure.registry = Registry("measure", {}, "exactrank.measures", _is_measure, MeasureError, str.lower)
 
 
-def _shown(value: Any) -> str:
-    """A setting as written in a measure's notation: 1.0 as 1, a table of pairs as a dictionary."""
+def _literal(value: object) -> str:
+    """Return a setting in the notation of measures: 1.0 as 1, and a table of pairs as a dictionary."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, tuple) and value and isinstance(value[0], tuple):
-        return "{" + ", ".join(f"{_shown(k)}: {_shown(v)}" for k, v in value) + "}"
+        return "{" + ", ".join(f"{_literal(k)}: {_literal(v)}" for k, v in value) + "}"
     if isinstance(value, tuple):
-        return "[" + ", ".join(map(_shown, value)) + "]"
+        return "[" + ", ".join(map(_literal, value)) + "]"
     return repr(value)

@@ -37,7 +37,7 @@ class Binary(Measure):
 
     @property
     def native_gain(self) -> _core.Gain | None:
-        """[y >= rel] as the kernels know it."""
+        """[y >= rel] as a gain of the kernels."""
         return _core.Gain("threshold", self.rel)
 
     def _relevance(self, rank: str = "r") -> str:
@@ -50,7 +50,7 @@ class Binary(Measure):
 
 @dataclass(frozen=True, repr=False)
 class Counted(Binary, Positional):
-    """The number of relevant documents among the first ``k``, over something."""
+    """The number of relevant documents among the first ``k``, divided by a normalizer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -110,7 +110,7 @@ class RBP(Binary, Positional):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._expect_number("p", least=0, most=1)
+        self._expect_number("p", minimum=0, maximum=1)
         if self.p in (0, 1):
             raise MeasureError(f"RBP: p must lie between 0 and 1, got {self.p}")
 
@@ -144,7 +144,7 @@ class RR(Binary, Cascade):
 
 @dataclass(frozen=True, repr=False)
 class Success(Binary, Cascade):
-    """Is there a relevant document among the first ``k``?"""
+    """1 if there is a relevant document among the first ``k``, otherwise 0."""
 
     name: ClassVar[str] = "Success"
     aliases: ClassVar[Mapping[str, Mapping[str, Any]]] = {"WTA": {"k": 1}}
@@ -194,9 +194,9 @@ class AP(Binary):
             return np.zeros((len(u), len(u)))
         ranks = np.arange(1, len(u) + 1)
         weight = np.where(ranks <= self.cutoff, 1 / ranks, 0.0)
-        found = np.cumsum(u)
+        relevant_above = np.cumsum(u)
         before = np.cumsum(u * weight) - u * weight
         between = before[None, :] - (before + u * weight)[:, None]  # sum over i < r < j
-        omega = (weight * (found - u + 1))[:, None] - (weight * found)[None, :] + between
-        most = min(relevant, self.cutoff) if self.norm == "cutoff" else relevant
-        return mirror((u[None, :] - u[:, None]) * omega / most)
+        omega = (weight * (relevant_above - u + 1))[:, None] - (weight * relevant_above)[None, :] + between
+        normalizer = min(relevant, self.cutoff) if self.norm == "cutoff" else relevant
+        return mirror((u[None, :] - u[:, None]) * omega / normalizer)

@@ -1,10 +1,10 @@
-"""The value of measures on scored data: `er.evaluate`."""
+"""Evaluation of scored data by measures: `er.evaluate`."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -30,16 +30,14 @@ if TYPE_CHECKING:
     from exactrank.clicks.propensities import Given, Propensities
 
 RESAMPLES = 2000
-MOST_RESAMPLES = 100_000  #: that anyone may ask for: intervals no longer change by then
-#: How many drawn queries are held at a time.
-DRAWS_AT_ONCE = 1 << 18
-#: Up to this many queries a notebook shows intervals without being asked.
-QUICK = 20_000
+MOST_RESAMPLES = 100_000  #: allowed by settings; intervals no longer change by then
+DRAWS_AT_ONCE = 1 << 18  #: drawn queries in memory
+QUICK = 20_000  #: maximum number of queries for which notebooks show intervals
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(Mapping[str, "Result"], Tabular):
-    """Results by the names of the measures as given; intervals are computed when first asked for."""
+    """Results by the names of the measures, as they were given; intervals are computed on first use."""
 
     measures: Mapping[str, Measure]
     per_query: npt.NDArray[np.float64]  #: measures x queries, NaN where a query was skipped
@@ -49,12 +47,12 @@ class Evaluation(Mapping[str, "Result"], Tabular):
 
     @property
     def means(self) -> dict[str, float]:
-        """The weighted mean over queries of each measure."""
+        """Weighted mean over queries of each measure."""
         return dict(zip(self.measures, means_over_queries(self.per_query, self.weight).tolist(), strict=True))
 
     @cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """The bootstrap 95% interval of each mean."""
+        """Bootstrap 95% interval of each mean."""
         ends = bootstrap_intervals(self.per_query, self.weight, seed=self.seed)
         return {name: (low, high) for name, (low, high) in zip(self.measures, ends.tolist(), strict=True)}
 
@@ -96,22 +94,22 @@ class Result:
 
     @property
     def measure(self) -> Measure:
-        """The measure itself; its ``repr`` is its definition."""
+        """Measure, whose ``repr`` is its definition."""
         return self.evaluation.measures[self.name]
 
     @property
     def mean(self) -> float:
-        """The weighted mean over queries."""
+        """Weighted mean over queries."""
         return self.evaluation.means[self.name]
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The bootstrap 95% interval of the mean."""
+        """Bootstrap 95% interval of the mean."""
         return self.evaluation.intervals[self.name]
 
     @property
     def values(self) -> PerQuery:
-        """The value of each query, NaN if it was skipped."""
+        """Value of each query, NaN if it was skipped."""
         return np.asarray(self.evaluation.per_query[list(self.evaluation.measures).index(self.name)])
 
 
@@ -136,11 +134,11 @@ def evaluate(
 
     A score of -inf means that the document was not retrieved: it has no rank, but counts among the documents that could have been
     found. With ``complete=False`` queries without any retrieved document are left out (trec_eval without -c). The mean
-    over queries is weighted by ``data.query_weight``; ``preset`` supplies the conventions of another tool. Of data
-    in several files (`er.read_shards`) ``scores`` is a model, which scores each where it lies; ``backend`` says who does.
+    over queries is weighted by ``data.query_weight``; ``preset`` supplies the conventions of another tool. For data
+    in several files (`er.read_shards`) ``scores`` is a model, which scores each file where it lies, by the ``backend``.
 
-    With ``clicks`` the grades of ``data`` are not used: the value is estimated from a click log by ``estimator``, and the rest of the
-    settings is that of [`Clicks.evaluate`][exactrank.clicks.Clicks.evaluate].
+    With ``clicks`` the grades of ``data`` are not used: the value is estimated from a click log by ``estimator``, and the other
+    settings are those of [`Clicks.evaluate`][exactrank.clicks.Clicks.evaluate].
 
     >>> data = RankingData.from_arrays(None, [0, 2, 1, 0], qid=["a", "a", "a", "b"])
     >>> evaluate(data, [0.3, 0.2, 0.1, 0.9], ["nDCG@10", "RR"])
@@ -152,19 +150,19 @@ def evaluate(
             raise DataError("clicks are joined with the documents of one file; give data from er.read, not from er.read_shards")
         about_clicks = {"estimator": estimator or "ips", "clip": clip, "baseline": baseline, "unknown": unknown}
         general = {"preset": preset, "complete": complete, "seed": seed, "threads": threads}
-        return clicks.evaluate(measures, data, cast(npt.ArrayLike, scores), propensity, **about_clicks, **general)
+        return clicks.evaluate(measures, data, floats_of("scores", scores), propensity, **about_clicks, **general)
     if estimator is not None or propensity is not None or baseline is not None:
         raise DataError("estimator, propensity and baseline are those of an estimate from clicks; give clicks= too, or leave them out")
     named = named_measures(measures, preset)
     if isinstance(data, Shards):
-        whole = open_shards(data, backend)
-        found = values_over(
-            [measure.over(whole, threads=threads) for measure in named.values()], partial(_predicted, cast(Predicts, scores))
-        )
-        return _evaluation(named, whole, found, counts_all(preset, complete), seed)
+        if not _is_model(scores):
+            raise DataError("with data in several files, scores must be a model; give an object with a method predict")
+        dataset = open_shards(data, backend)
+        answers = values_over([measure.over(dataset, threads=threads) for measure in named.values()], partial(_predict, scores))
+        return _evaluation(named, dataset, answers, counts_all(preset, complete), seed)
     if backend is not None and backend.kernels:
         raise IncompatibleError(f"er.evaluate computes nothing by {backend!r}; leave out backend, or use exactrank.torch.evaluate")
-    in_order = data.group(checked_scores(data, cast(npt.ArrayLike, scores)))
+    in_order = data.group(checked_scores(data, scores))
     by_query = values_of([measure.on(data, threads=threads) for measure in named.values()], in_order)
     return _evaluation(named, data, by_query, counts_all(preset, complete), seed)
 
@@ -173,12 +171,12 @@ def _evaluation(
     measures: Mapping[str, Measure],
     data: Dataset,
     answers: tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]],
-    every: bool,
+    count_all: bool,
     seed: int,
 ) -> Evaluation:
-    """The results of values and numbers of retrieved documents, by queries; ``every`` query counts, or those with any of the latter."""
+    """Return the evaluation of values and numbers of retrieved documents; without ``count_all``, queries with none are skipped."""
     values, retrieved = answers
-    if not every:
+    if not count_all:
         values[retrieved == 0] = np.nan
     for (name, measure), row in zip(measures.items(), values, strict=True):
         if np.isinf(row).any():
@@ -188,9 +186,9 @@ def _evaluation(
 
 
 def named_measures(measures: str | Measure | Sequence[str | Measure], preset: str | None) -> dict[str, Measure]:
-    """What to evaluate, by name: each measure as it was written, or the measures of a goal with constraints."""
+    """Return the measures to evaluate, by the names as written; a goal with constraints stands for all its measures."""
     goals = [(str(measure), parse_goal(measure, preset)) for measure in listed_measures(measures)]
-    return {str(each) if goal.constraints else text: each for text, goal in goals for each in goal.measures}
+    return {str(measure) if goal.constraints else text: measure for text, goal in goals for measure in goal.measures}
 
 
 @runtime_checkable
@@ -198,20 +196,24 @@ class Predicts(Protocol):
     """A model or a ranker."""
 
     def predict(self, X: RankingData) -> PerDocument:
-        """The score of each row."""
+        """Return the score of each row."""
 
 
-def _predicted(model: Predicts, data: RankingData) -> PerDocument:
+def _is_model(scores: "npt.ArrayLike | Predicts") -> TypeGuard[Predicts]:
+    return callable(getattr(scores, "predict", None))
+
+
+def _predict(model: Predicts, data: RankingData) -> PerDocument:
     return model.predict(data)
 
 
 def counts_all(preset: str | None, complete: bool | None) -> bool:
-    """Does a query without any retrieved document count? As ``complete`` says, or else the preset."""
+    """Return whether queries without a retrieved document count: ``complete`` or, for None, the rule of the preset."""
     return complete if complete is not None else preset is None or find_preset(preset).complete
 
 
-def checked_scores(data: RankingData, scores: npt.ArrayLike, name: str = "scores") -> PerDocument:
-    """``scores`` as doubles, after a check that there is one per document."""
+def checked_scores(data: RankingData, scores: object, name: str = "scores") -> PerDocument:
+    """Return ``scores`` as doubles; raise unless there is one per document."""
     numbers = floats_of(name, scores)
     if numbers.ndim == 0:
         raise wrong_kind(name, scores, f"one number per row, of the {data.n_documents:,} documents")
@@ -224,10 +226,10 @@ def checked_scores(data: RankingData, scores: npt.ArrayLike, name: str = "scores
 def bootstrap_intervals(
     values: npt.NDArray[np.float64], weight: PerQuery, *, level: float = 0.95, seed: int = 0
 ) -> npt.NDArray[np.float64]:
-    """Bootstrap intervals of weighted means over queries (Efron 1979): lower and upper ends, one row per measure.
+    """Return bootstrap intervals of weighted means over queries (Efron 1979): lower and upper ends, one row per measure.
 
-    ``values`` are measures x queries; NaN is left out. As many queries as there are get drawn with replacement, and their mean is
-    taken; the interval holds the middle ``level`` of many such means. The same draws serve all measures, so intervals can be compared.
+    ``values`` are measures x queries; NaN is left out. Queries are drawn with replacement, as many as there are; the interval holds the
+    middle ``level`` of the means of many such samples. All measures use the same samples, so intervals can be compared.
     """
     queries = values.shape[1]
     counted = np.where(np.isnan(values), 0.0, 1.0) * weight
@@ -238,10 +240,10 @@ def bootstrap_intervals(
     for first in range(0, RESAMPLES, at_once):
         rows = min(at_once, RESAMPLES - first)
         places = rng.integers(0, queries, size=(rows, queries)) + queries * np.arange(rows)[:, None]
-        times = np.bincount(places.ravel(), minlength=rows * queries).reshape(rows, queries).astype(np.float64)  # drawn, each query
+        times = np.bincount(places.ravel(), minlength=rows * queries).reshape(rows, queries).astype(np.float64)  # draws of each query
         with np.errstate(invalid="ignore", divide="ignore"):
-            means.append(np.stack([matmul(times, own) / matmul(times, share) for own, share in zip(sums, counted, strict=True)]))
+            means.append(np.stack([matmul(times, total) / matmul(times, share) for total, share in zip(sums, counted, strict=True)]))
     tail = (1 - level) / 2
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)  # every query skipped: the ends are NaN, as the mean is
+        warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)  # if all queries are skipped, the ends are NaN, like the mean
         return np.asarray(np.nanquantile(np.concatenate(means, axis=1), [tail, 1 - tail], axis=1).T)

@@ -36,28 +36,28 @@ class Discounted(Measure):
 
     @abstractmethod
     def usefulness(self, y: PerDocument) -> PerDocument:
-        """What a document of grade ``y`` is worth, elementwise."""
+        """Return the usefulness of documents of grades ``y``."""
 
     @abstractmethod
     def discounts(self, n: int) -> PerDocument:
-        """The discounts of ranks 1 to ``n``; the cutoff is applied elsewhere."""
+        """Return the discounts of ranks 1 to ``n``; the cutoff is applied elsewhere."""
 
     @property
     def native_gain(self) -> _core.Gain | None:
-        """`usefulness` as the kernels know it; None has it computed here first."""
+        """`usefulness` as a gain of the kernels; None if it is computed in Python."""
         return None
 
     def _parts(self, y: PerDocument, longest: int) -> tuple[_core.Gain, PerDocument, PerDocument]:
-        """What the kernels take: a gain, what it reads for grades, and the discounts of all ranks that count."""
+        """Return the arguments of the kernels: a gain, the grades that it reads, and the discounts of all ranks that count."""
         ranks, gain = min(self.cutoff, longest), self.native_gain
-        discounts = self._one_each("discounts", self.discounts(ranks), ranks)
+        discounts = self._checked_numbers("discounts", self.discounts(ranks), ranks)
         if gain is None:
-            return _core.Gain("identity"), self._one_each("usefulness", self.usefulness(y), len(y)), discounts
+            return _core.Gain("identity"), self._checked_numbers("usefulness", self.usefulness(y), len(y)), discounts
         return gain, y, discounts
 
-    def _one_each(self, method: str, given: PerDocument, count: int) -> PerDocument:
-        """What a method of the measure gave, once it is known to have as many numbers as the kernel reads."""
-        numbers = np.ascontiguousarray(given, np.float64)
+    def _checked_numbers(self, method: str, values: PerDocument, count: int) -> PerDocument:
+        """Return the result of a method of the measure; raise unless it has as many numbers as the kernel reads."""
+        numbers = np.ascontiguousarray(values, np.float64)
         if numbers.shape != (count,) or not np.isfinite(numbers).all():
             raise MeasureError(f"{type(self).__name__}.{method} must give {count} finite numbers, got shape {numbers.shape}")
         return numbers
@@ -68,7 +68,7 @@ class Discounted(Measure):
 
 @dataclass(frozen=True, repr=False)
 class Positional(Discounted):
-    """sum_r u_r d_r / N, with N as `normalizer` says."""
+    """sum_r u_r d_r / N, where `normalizer` defines N."""
 
     @property
     def normalizer(self) -> Literal["one", "length", "total", "ideal", "mean_ideal"]:
@@ -80,12 +80,12 @@ class Positional(Discounted):
 
     @property
     def short_is_zero(self) -> bool:
-        """Is a list shorter than the cutoff worth nothing?"""
+        """True if a list shorter than the cutoff has the value 0."""
         return False
 
     @property
     def is_linear(self) -> bool:
-        """So it is if u is proportional to the grade and neither N, nor the order of ties, nor ``empty`` depends on grades."""
+        """True if u is proportional to the grade and neither N, nor the order of ties, nor ``empty`` depends on grades."""
         if self.normalizer not in ("one", "length") or self.empty != 0 or self.ties == "pessimistic":
             return False
         grades = np.array([1.0, 0.0, 0.3, 2.5, 40.0])
@@ -134,6 +134,6 @@ class Cascade(Discounted):
 
 
 def mirror(upper: Square) -> Square:
-    """The symmetric matrix with the given upper triangle and nothing on the diagonal."""
+    """Return the symmetric matrix with this upper triangle and zeros on the diagonal."""
     strict = np.triu(upper, 1)
     return strict + strict.T

@@ -1,4 +1,4 @@
-"""What training and tuning maximize: a measure, alone or subject to constraints on others.
+"""Goals of training and tuning: a measure to maximize, alone or subject to constraints on other measures.
 
     maximize f  subject to  g_i >= c_i  (or <=), each a mean over the same queries                              (1)
 
@@ -19,7 +19,7 @@ from exactrank.errors import IncompatibleError, MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import SUBJECT_TO, parse_measure
 
-#: A constraint that is missed by no more than this, relative to its level, holds: means differ by their rounding.
+#: A constraint holds if it is missed by at most this share of its level, since means are rounded.
 ROUNDING = 1e-12
 _CONSTRAINT = re.compile(r"(?P<measure>.*?)\s*(?P<sign>[<>]=|[<>=]=?)\s*(?P<level>[^\s<>=]+)\s*", re.DOTALL)
 _AND = re.compile(r"(?<=[\d.])\s+and\s+", re.IGNORECASE)
@@ -34,7 +34,7 @@ class Constraint:
     level: float
 
     def shortfall(self, value: Floats | float) -> Floats:
-        """By how much ``value`` misses the level, as a share of it; 0 where it holds.
+        """Return by how much ``value`` misses the level, as a share of the level; 0 if the constraint holds.
 
         >>> Constraint(parse_measure("nDCG@10"), ">=", 0.5).shortfall(np.array([0.4, 0.5, 0.6])).tolist()
         [0.19999999999999996, 0.0, 0.0]
@@ -51,7 +51,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Goal:
-    """(1); without constraints the ``measure`` alone."""
+    """A measure to maximize, subject to constraints, (1)."""
 
     measure: Measure
     constraints: tuple[Constraint, ...] = ()
@@ -59,7 +59,7 @@ class Goal:
     @property
     def measures(self) -> tuple[Measure, ...]:
         """The measure, then those of the constraints."""
-        return self.measure, *(each.measure for each in self.constraints)
+        return self.measure, *(constraint.measure for constraint in self.constraints)
 
     def __str__(self) -> str:
         return str(self.measure) + (" subject to " if self.constraints else "") + " and ".join(map(str, self.constraints))
@@ -69,7 +69,7 @@ class Goal:
 
 
 def parse_goal(text: str | Measure | Goal, preset: str | None = None) -> Goal:
-    """The goal that ``text`` names.
+    """Return the goal that ``text`` names.
 
     >>> str(parse_goal("ndcg@10 subject to revenue@10 >= .31 and P@5 <= 1"))
     'nDCG@10 subject to revenue@10 >= 0.31 and P@5 <= 1'
@@ -79,7 +79,7 @@ def parse_goal(text: str | Measure | Goal, preset: str | None = None) -> Goal:
     if not isinstance(text, str) or not SUBJECT_TO.search(text):
         return Goal(parse_measure(text, preset))
     measure, constraints = SUBJECT_TO.split(text, maxsplit=1)
-    return Goal(parse_measure(measure, preset), tuple(_constraint(each, preset) for each in _AND.split(constraints)))
+    return Goal(parse_measure(measure, preset), tuple(_constraint(part, preset) for part in _AND.split(constraints)))
 
 
 def _constraint(text: str, preset: str | None) -> Constraint:
@@ -93,10 +93,10 @@ def _constraint(text: str, preset: str | None) -> Constraint:
     return Constraint(parse_measure(form["measure"], preset), ">=" if form["sign"] == ">=" else "<=", level)
 
 
-def infeasible(goal: Goal, constraint: Constraint, value: float, most: bool) -> IncompatibleError:
-    """What to raise where a constraint cannot be met; ``value`` is the nearest to its level, of all there are or that were found."""
+def infeasible(goal: Goal, constraint: Constraint, value: float, is_extreme: bool) -> IncompatibleError:
+    """Return the error for a constraint that cannot be met; ``value`` is the extreme of all values, or the best that was found."""
     extreme, change = ("largest", "lower") if constraint.sign == ">=" else ("smallest", "raise")
-    found = "is" if most else "found is"
+    verb = "is" if is_extreme else "found is"
     return IncompatibleError(
-        f"{goal}: nothing reaches {constraint}; the {extreme} {constraint.measure} {found} {value:.6g}, so {change} {constraint.level:g}"
+        f"{goal}: nothing reaches {constraint}; the {extreme} {constraint.measure} {verb} {value:.6g}, so {change} {constraint.level:g}"
     )

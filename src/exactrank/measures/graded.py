@@ -4,6 +4,7 @@
     nDCG@k = DCG@k / (DCG@k of the documents in order of grade)                                             (2)
     MeanNDCG = (nDCG@1 + ... + nDCG@n) / n, n documents                                                     (3)
     ERR = sum_r 1/r u_r prod_{t<r} (1 - u_t),    u = (2^y - 1) / 2^max_grade                                (4)
+    Total(column=c)@k = sum_{r<=k} c_r,    c_r: the value of the column for the document at rank r          (5)
 
     gain 'exp2'    2^y - 1   (Burges et al. 2005)        discount 'log2'    1 / log2(1 + r)
          'linear'  y                                              'letor'   1 at ranks 1 and 2, then 1 / log2(r)
@@ -14,6 +15,10 @@ scripts do; ``'pad'`` evaluates it as it is.
 
 In (4) (Chapelle, Metzler, Zhang & Grinspan 2009) the reader stops at a document with probability u. ``max_grade`` is part of the
 definition, not taken from the data, so that training, validation and test numbers can be compared.
+
+(5) is the total of a column over the first ranks, such as the revenue of the first page; without a column it is the total of the grades,
+where grades below 0 count as 0. ``revenue@10`` is short for ``Total(column='revenue')@10`` if ``revenue`` is neither a measure's name nor
+similar to one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,9 +30,12 @@ import numpy as np
 from exactrank import _core
 from exactrank._support.arrays import PerDocument
 from exactrank._support.numerics import exp2, log2
+from exactrank._support.text import did_you_mean
 from exactrank.errors import DataError, MeasureError
+from exactrank.measures.base import Measure
 from exactrank.measures.families import Cascade, Positional
 
+SIMILAR = 0.75  #: similarity of a misspelt name of a measure
 GainTable = tuple[tuple[float, float], ...]
 DiscountTable = tuple[float, ...]
 
@@ -50,22 +58,22 @@ class DCG(Positional):
     def __post_init__(self) -> None:
         super().__post_init__()
         for setting, names, example in (("gain", ("exp2", "linear"), "{0: 0, 1: 3}"), ("discount", ("log2", "letor"), "[1, 0.5, 0.25]")):
-            given = getattr(self, setting)
-            refusal = f"{setting}={given!r} is not one of {names[0]!r}, {names[1]!r} or a table"
-            if not isinstance(given, str):
-                object.__setattr__(self, setting, _frozen(given, setting == "gain", f"{refusal} of numbers such as {example}"))
-            elif given not in names:
+            value = getattr(self, setting)
+            refusal = f"{setting}={value!r} is not one of {names[0]!r}, {names[1]!r} or a table"
+            if not isinstance(value, str):
+                object.__setattr__(self, setting, _freeze(value, setting == "gain", f"{refusal} of numbers such as {example}"))
+            elif value not in names:
                 raise MeasureError(f"{refusal} such as {example}")
 
     @classmethod
-    def from_notation(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """ir_measures' ``dcg='exp-log2'`` and ``gains={...}`` in terms of the fields."""
+    def from_notation(cls, settings: dict[str, object]) -> dict[str, object]:
+        """Return the fields for ``dcg='exp-log2'`` and ``gains={...}``, as ir_measures writes them."""
         settings = dict(settings)
         if "dcg" in settings:
             forms = {"log2": "linear", "exp-log2": "exp2"}
             if settings["dcg"] not in list(forms):
                 raise ValueError(f"dcg={settings['dcg']!r} is not one of 'log2', 'exp-log2'")
-            settings |= {"gain": forms[settings.pop("dcg")], "discount": "log2"}
+            settings |= {"gain": forms[str(settings.pop("dcg"))], "discount": "log2"}
         if "gains" in settings:
             settings["gain"] = settings.pop("gains")
         return settings
@@ -99,11 +107,11 @@ class DCG(Positional):
         return 1 / log2(1 + ranks) if self.discount == "log2" else 1 / log2(np.maximum(ranks, 2))
 
 
-def _frozen(given: Any, by_grade: bool, refusal: str) -> GainTable | DiscountTable:
-    """A table in the hashable form that a measure keeps: pairs of a grade and its gain, or discounts."""
+def _freeze(values: Any, by_grade: bool, refusal: str) -> GainTable | DiscountTable:
+    """Return a table in hashable form: pairs of a grade and its gain, or discounts."""
     table: GainTable | DiscountTable
     try:
-        entries = given.items() if by_grade and isinstance(given, Mapping) else given
+        entries = values.items() if by_grade and isinstance(values, Mapping) else values
         table = tuple(sorted((float(grade), float(gain)) for grade, gain in entries)) if by_grade else tuple(map(float, entries))
     except (TypeError, ValueError, OverflowError):
         table = ()
@@ -167,7 +175,7 @@ class ERR(Cascade):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._expect_number("max_grade", least=0, most=1000)
+        self._expect_number("max_grade", minimum=0, maximum=1000)
 
     @property
     def equations(self) -> tuple[str, ...]:
@@ -189,3 +197,43 @@ class ERR(Cascade):
         if highest > self.max_grade:
             raise DataError(f"grade {highest:g} exceeds ERR's max_grade={self.max_grade:g}; use ERR(max_grade={highest:g})")
         return super().kernel(y, longest)
+
+
+@dataclass(frozen=True, repr=False)
+class Total(Positional):
+    """The sum of a column over the first ``k`` ranks, (5).
+
+    >>> str(Total(column="revenue", k=10)), str(Total(column="AP", k=10))
+    ('revenue@10', "Total(column='AP')@10")
+    """
+
+    name: ClassVar[str] = "Total"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k is None:
+            raise MeasureError(f"{self.name} needs a cutoff; write e.g. revenue@10 or {self.name}(column='revenue')@10")
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return (rf"\text{{Total@}}k = {self._sum_over_ranks} {'c_r' if self.column else 'y_r'}",)
+
+    def usefulness(self, y: PerDocument) -> PerDocument:
+        return np.maximum(y, 0.0)
+
+    @property
+    def native_gain(self) -> _core.Gain:
+        return _core.Gain("linear")
+
+    def discounts(self, n: int) -> PerDocument:
+        return np.ones(n)
+
+    def __str__(self) -> str:
+        notation = self._notation(defaults=False)
+        is_short = notation == f"{self.name}(column={self.column!r})@{self.k}" and names_a_column(str(self.column))
+        return f"{self.column}@{self.k}" if is_short else notation
+
+
+def names_a_column(name: str) -> bool:
+    """Return whether ``name`` in place of a measure is that of a column: a word that is neither a measure's name nor similar to one."""
+    return name.isidentifier() and name not in Measure.registry and not did_you_mean(name, Measure.registry, SIMILAR)

@@ -3,7 +3,7 @@
     PairwiseCorrect = sum over pairs with y_a > y_b of [a above b]  /  (number of such pairs)                   (1)
     Bpref = 1/R sum over relevant d of  1 - min(n_d, R) / min(R, N)                                             (2)
 
-Where the data has pairs of its own (`exactrank.data.preferences`), they are counted beside those of grades, each by its weight w:
+If the data has pairs (`exactrank.data.preferences`), they are counted besides those of grades, each by its weight w:
 
     PairwiseCorrect = (sum of (1) + sum of w [better above worse]) / (number of pairs of (1) + sum of w)        (3)
 
@@ -55,7 +55,7 @@ class PairwiseCorrect(Measure):
         return "Sums are over pairs of documents a and b of which a is better; [a, b] is 1 where a is ranked above b."
 
     def usefulness(self, y: PerDocument) -> PerDocument:
-        """The grade, or whether it is relevant."""
+        """Return the grade, or 1 for a relevant document and 0 for others."""
         return y if self.rel is None else (y >= self.rel).astype(np.float64)
 
     def kernel(self, y: PerDocument, longest: int) -> tuple[_core.Kernel, PerDocument]:
@@ -68,7 +68,7 @@ class PairwiseCorrect(Measure):
         return kernel, np.arange(data.n_documents, dtype=np.float64)  # pairs are of documents, not of grades
 
     def _worst_first(self, data: RankingData) -> PerDocument:
-        """By grade or, where pairs are given, by the weight of all pairs that a document wins less that of those that it loses."""
+        """Return the grades or, for data with pairs, the weight of the pairs that a document wins minus that of those that it loses."""
         if data.preferences is None:
             return super()._worst_first(data)
         grades = self.grades(data)
@@ -133,12 +133,12 @@ class Bpref(Binary):
         def credit(n: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
             return np.asarray(1 - np.minimum(n, total) / bound)
 
-        # What one more, or one less, non-relevant document above does to the relevant ones between i and j, from running sums.
+        # Effect of one non-relevant document more, or less, above the relevant documents between i and j, from running sums.
         running = [np.cumsum(relevant * (credit(above + step) - credit(above))) for step in (1.0, -1.0)]
-        more, less = (np.concatenate([[0.0], sums[:-1]])[None, :] - sums[:, None] for sums in running)
+        gained, lost = (np.concatenate([[0.0], sums[:-1]])[None, :] - sums[:, None] for sums in running)
         change = nonrelevant[None, :] - nonrelevant[:, None]  # above those between
-        between = np.where(change > 0, more, np.where(change < 0, less, 0.0))
+        between = np.where(change > 0, gained, np.where(change < 0, lost, 0.0))
         down = relevant[:, None] * (credit(above[None, :] + change) - credit(above)[:, None])
         up = relevant[None, :] * (credit(above)[:, None] - credit(above)[None, :])
-        both = (relevant[:, None] * relevant[None, :]) > 0
-        return mirror(np.where(both, 0.0, between + down + up) / total)
+        both_relevant = (relevant[:, None] * relevant[None, :]) > 0
+        return mirror(np.where(both_relevant, 0.0, between + down + up) / total)

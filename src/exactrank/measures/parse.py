@@ -18,7 +18,7 @@ sample. ``tests/measures/test_agreement.py`` compares each preset with the insta
 Names exactly as trec_eval writes them are its measures with its conventions, even without a preset: ``ndcg``, ``ndcg_cut_10``,
 ``map``, ``map_cut_10``, ``recip_rank``, ``P_5``, ``recall_100``, ``success_1``, ``bpref``.
 
-``revenue@10`` is the total of the column ``revenue`` over the first 10 ranks (`total.py`).
+``revenue@10`` is the total of the column ``revenue`` over the first 10 ranks (`graded.py`).
 """
 
 import ast
@@ -33,11 +33,11 @@ from exactrank._support.numerals import check_literals, whole_number
 from exactrank.data.duplicates import first_duplicate
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
-from exactrank.measures.total import Total, names_a_column
+from exactrank.measures.graded import Total, names_a_column
 
 SETTINGS = 100_000  #: characters of the settings of a measure or a method: a table of gains may be long
 _TREC = re.compile(r"(?P<whole>ndcg|map|recip_rank|bpref)|(?P<cut>ndcg_cut|map_cut|P|recall|success)[_.](?P<k>[0-9]+)", re.ASCII)
-_OF_TREC = {"ndcg": "nDCG", "ndcg_cut": "nDCG", "map": "AP", "map_cut": "AP", "recip_rank": "RR", "recall": "R", "success": "Success"}
+_TREC_NAMES = {"ndcg": "nDCG", "ndcg_cut": "nDCG", "map": "AP", "map_cut": "AP", "recip_rank": "RR", "recall": "R", "success": "Success"}
 _FORM = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<inside>.*)\))?\s*(?:@\s*(?P<k>[^@\s]+))?\s*", re.DOTALL)
 
 #: Between a measure and constraints (`goal.py`).
@@ -46,10 +46,10 @@ SUBJECT_TO = re.compile(r"\s+subject\s+to\s+", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings for every measure of a tool, and those of single ones; ``complete`` as in `evaluate`."""
+    """Settings for all measures of a tool, and for single measures; ``complete`` as in `evaluate`."""
 
-    common: Mapping[str, Any]
-    measures: Mapping[str, Mapping[str, Any]]
+    common: Mapping[str, object]
+    measures: Mapping[str, Mapping[str, object]]
     complete: bool = True
 
 
@@ -78,7 +78,7 @@ PRESETS: Mapping[str, Preset] = {
 
 
 def parse_measure(text: str | Measure, preset: str | None = None) -> Measure:
-    """The measure that ``text`` names; ``preset`` supplies the settings that it does not state.
+    """Return the measure that ``text`` names; ``preset`` supplies the settings that ``text`` lacks.
 
     >>> parse_measure("ndcg@10") == parse_measure("nDCG(dcg='exp-log2')@10")
     True
@@ -97,24 +97,24 @@ def parse_measure(text: str | Measure, preset: str | None = None) -> Measure:
     if k and not form["inside"] and names_a_column(name):
         name, inside = Total.name, f"column={name!r}"
     if name not in Measure.registry:
-        more = f"; a column of the data is written Total(column={name!r})@{k}" if k else ""
-        raise Measure.registry.unknown(name, known_measures(), more)
+        hint = f"; a column of the data is written Total(column={name!r})@{k}" if k else ""
+        raise Measure.registry.unknown(name, known_measures(), hint)
     kind = Measure.registry[name]
     try:
         stated = kind.from_notation(settings_in(inside))
     except ValueError as error:
         raise MeasureError(f"{text!r}: cannot read the settings ({error}); write e.g. AP(rel=2) or nDCG(dcg='exp-log2')@10") from None
-    known = [field.name for field in fields(kind)]
+    names = [field.name for field in fields(kind)]
     for setting in stated:
-        if setting not in known:
-            raise MeasureError(f"{text!r}: {kind.name} has no setting {setting!r}; it has {', '.join(known)}")
+        if setting not in names:
+            raise MeasureError(f"{text!r}: {kind.name} has no setting {setting!r}; it has {', '.join(names)}")
     implied = next((settings for alias, settings in kind.aliases.items() if alias.lower() == name.lower()), {})
     settings: dict[str, Any] = {**implied, **stated}
     if preset is not None:
-        told = find_preset(preset)
-        if kind.name not in told.measures:
-            raise MeasureError(f"{preset} has no {kind.name} to reproduce; preset {preset!r} covers {', '.join(told.measures)}")
-        settings = {**told.common, **told.measures[kind.name], **settings}
+        conventions = find_preset(preset)
+        if kind.name not in conventions.measures:
+            raise MeasureError(f"{preset} has no {kind.name} to reproduce; preset {preset!r} covers {', '.join(conventions.measures)}")
+        settings = {**conventions.common, **conventions.measures[kind.name], **settings}
     if k is not None:
         if "k" in stated:
             raise MeasureError(f"{text!r}: the cutoff is given twice, as k={stated['k']!r} and as @{k}; leave one out")
@@ -126,7 +126,7 @@ def parse_measure(text: str | Measure, preset: str | None = None) -> Measure:
 
 
 def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[str | Measure]:
-    """Return one measure, or several, as a list of at least one; what is not a measure is left to `parse_measure` to refuse."""
+    """Return one or several measures as a list; `parse_measure` refuses elements that are not measures."""
     several = isinstance(measures, Iterable) and not isinstance(measures, str | type)
     listed = list(measures) if several else [measures]  # type: ignore[arg-type]  # as was asked just now
     if not listed:
@@ -134,23 +134,23 @@ def listed_measures(measures: str | Measure | Iterable[str | Measure]) -> list[s
     return listed  # type: ignore[return-value]
 
 
-def _as_trec_eval(text: Any, preset: str | None) -> tuple[Any, str | None]:
-    """A name that trec_eval writes, in our notation and with its preset; anything else as it is.
+def _as_trec_eval(text: str, preset: str | None) -> tuple[str, str | None]:
+    """Return a name of trec_eval in our notation and with its preset; anything else is returned unchanged.
 
     >>> _as_trec_eval("ndcg_cut_10", None), _as_trec_eval("nDCG@10", None)
     (('nDCG@10', 'trec_eval'), ('nDCG@10', None))
     """
     form = _TREC.fullmatch(text) if isinstance(text, str) else None
-    if form is None or (preset not in (None, "trec_eval") and form["whole"]):  # others call theirs map, too
+    if form is None or (preset not in (None, "trec_eval") and form["whole"]):  # other tools also have a measure map
         return text, preset
     if preset not in (None, "trec_eval"):
         raise MeasureError(f"{text!r} is a measure of trec_eval, not of {preset}; leave the preset out, or write e.g. nDCG@10")
     name = form["whole"] or form["cut"]
-    return _OF_TREC.get(name, name) + (f"@{form['k']}" if form["k"] else ""), "trec_eval"
+    return _TREC_NAMES.get(name, name) + (f"@{form['k']}" if form["k"] else ""), "trec_eval"
 
 
 def settings_in(inside: str) -> dict[str, Any]:
-    """What stands between the brackets of a call, as Python's literals by name; anything else is a `ValueError`.
+    """Return the settings between the brackets of a call, as Python literals by name; raise a `ValueError` for anything else.
 
     Words need no quotes.
 
@@ -161,7 +161,7 @@ def settings_in(inside: str) -> dict[str, Any]:
         raise ValueError(f"they have {len(inside):,} characters, more than {SETTINGS:,}")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # what Python's parser warns of, such as 1if, is no literal
+            warnings.simplefilter("error")  # text that Python's parser warns of, such as 1if, is not a literal
             call = ast.parse(source := f"f({inside})", mode="eval").body
         check_literals(call, source)
         if not isinstance(call, ast.Call) or call.args or any(word.arg is None for word in call.keywords):
@@ -183,32 +183,32 @@ def settings_in(inside: str) -> dict[str, Any]:
 
 
 class _Words(ast.NodeTransformer):
-    """Makes text of words that are written without quotes, also with hyphens in them."""
+    """Turn words without quotes into text, also words with hyphens."""
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         return ast.Constant(node.id)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         left, right = self.visit(node.left), self.visit(node.right)
-        if isinstance(node.op, ast.Sub) and all(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in (left, right)):
+        if isinstance(node.op, ast.Sub) and all(isinstance(side, ast.Constant) and isinstance(side.value, str) for side in (left, right)):
             return ast.Constant(f"{left.value}-{right.value}")
         return node
 
 
 def known_measures() -> list[str]:
-    """The names of all measures, including those of other packages."""
-    own = Measure.registry.builtin
-    return sorted({getattr(own.get(name), "name", name) for name in Measure.registry}, key=str.lower)
+    """Return the names of all measures, including those of other packages."""
+    classes = Measure.registry.builtin
+    return sorted({getattr(classes.get(name), "name", name) for name in Measure.registry}, key=str.lower)
 
 
 def find_preset(name: str) -> Preset:
-    """The preset called ``name``."""
+    """Return the preset called ``name``."""
     if name not in PRESETS:
         raise MeasureError(f"unknown preset {name!r}; known: {', '.join(PRESETS)}")
     return PRESETS[name]
 
 
 def default_measures(name: str | None) -> list[str]:
-    """The measures to evaluate by default: nDCG@10, AP and RR, as far as the preset's tool has them."""
+    """Return the default measures of an evaluation: nDCG@10, AP and RR, or those of them that the preset has."""
     measures = {"nDCG": "nDCG@10", "AP": "AP", "RR": "RR"}
     return [text for kind, text in measures.items() if name is None or kind in find_preset(name).measures]

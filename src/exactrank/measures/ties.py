@@ -1,8 +1,8 @@
-"""Ties where a measure chooses: between iterates, numbers of trees, settings, or models.
+"""Ties when a measure selects: iterates, numbers of trees, settings, or models.
 
-A measure is reported as asked. But a model that scores many documents equally must not be chosen because the order of the rows, or of the
-document ids, happens to be a good one. So whatever chooses counts tied documents in their worst order, unless the measure averages over
-all their orders and so depends on none. Training, comparisons and tuning share this rule.
+A measure is reported with the ties that were requested. But a model that scores many documents equally must not be selected because the
+order of the rows, or of the document ids, happens to be good. So every selection counts tied documents in their worst order, unless the
+measure averages over all their orders. Training, comparisons and tuning share this rule.
 """
 
 from dataclasses import replace

@@ -24,7 +24,7 @@ from exactrank._support.text import clip
 from exactrank.data.alignment import align_features, name_list
 from exactrank.data.formats.base import Columns
 from exactrank.data.ranking_data import RankingData
-from exactrank.data.validation import array_of, fill_masked
+from exactrank.data.validation import array_of, fill_masked_values
 from exactrank.errors import DataError, IncompatibleError, MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import Evaluation, evaluate
@@ -100,7 +100,7 @@ class Model(Tabular):
         """
         if hasattr(data, "columns") and self.scorer.feature_names:
             data = self._select_columns(data, data.columns)
-        data = fill_masked(data)
+        data = fill_masked_values(data)
         by_name = isinstance(data, RankingData) and self.scorer.feature_names
         if isinstance(data, np.ndarray) and (scores := self._matrix_scores(data, threads)) is not None:
             return scores

@@ -303,7 +303,7 @@ class _Search:
         for profile, constraint in self.constraint_profiles:
             value = profile.value(linear_weights(scorer))
             if constraint.shortfall(value) > 0:
-                raise infeasible(Goal(self.task.measure, self.task.constraints), constraint, value, most=False)
+                raise infeasible(Goal(self.task.measure, self.task.constraints), constraint, value, is_extreme=False)
 
     def start(self, kind: Start, rng: np.random.Generator, recorder: Recorder[Scorer]) -> Theta:
         """Return the weights of a start."""

@@ -81,15 +81,12 @@ class Format(Protocol):
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
         """Return the content of a file."""
-        ...
 
     def stream(self, path: Path, options: ReadOptions) -> Stream:
         """Return the content of a file as a stream of blocks."""
-        ...
 
     def write(self, file: BinaryIO, stream: Stream) -> None:
         """Write all of ``stream``, block by block."""
-        ...
 
 
 def stream_of(data: RankingData) -> Stream:

@@ -1,15 +1,15 @@
-"""The binary cache, ``.xr``: arrays as they lie in memory, so that opening a file is mapping it.
+"""The binary cache, ``.xr``: arrays in their form in memory, so that opening a file only maps it.
 
 Layout, little-endian:
 
-    0      preamble: magic, format version, where the footer is, its checksum, the file's length, the preamble's checksum
-    4096   X, then the other sections, each aligned to 64 bytes; one of them may be X again, column by column, for line searches
-    end    footer: JSON with every section's dtype, shape, offset and the xxh3 checksum of each block of 4 MiB of it, the feature
-           names, and levels of categories
+    0      preamble: magic, format version, place and checksum of the footer, the file's length, the preamble's checksum
+    4096   X, then the other sections, each aligned to 64 bytes; one of them may be X by columns, for line searches
+    end    footer: JSON with the dtype, shape and offset of each section, the xxh3 checksum of each of its blocks of 4 MiB, the
+           feature names, and the levels of categories
 
-A truncated file fails by its length, a damaged one by a checksum, and a forged one by the checks of `cache_footer.py`, `TextColumn`
-and `RankingData`. Opening checks all of a file, or, for a part of it, the features and strings of some queries and everything else.
-With ``verify=False`` it leaves out features and strings, so that it reads little of a large file.
+A truncated file is refused by its length, a damaged file by a checksum, and a forged file by the checks of `cache_footer.py`, `TextColumn`
+and `RankingData`. Opening checks the whole file. For some queries only, it checks their features and strings, and everything else. With
+``verify=False`` it checks no features and strings, so that it reads little of a large file.
 """
 
 import mmap
@@ -17,19 +17,18 @@ import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import xxhash
 
 from exactrank import _core
-from exactrank._support.arrays import Boundaries, Ids, Matrix, Rows
+from exactrank._support.arrays import AnyArray, Boundaries, Ids, Matrix, Rows
 from exactrank._support.files import allocate
 from exactrank._support.threads import thread_count
 from exactrank.data.extra_columns import concatenate_extra_columns, take_extra_columns
 from exactrank.data.formats.base import Block, ReadOptions, Stream, stream_of
-from exactrank.data.formats.cache_footer import ALIGNMENT, BLOCK, KEPT, PAIRS, X_OFFSET, Footer, Section, parsed_footer
+from exactrank.data.formats.cache_footer import ALIGNMENT, BLOCK, EXTRA, PAIRS, X_OFFSET, Footer, Section, parse_footer
 from exactrank.data.formats.text_column import TextColumn, rows_of
 from exactrank.data.levels import Levels, check_codes
 from exactrank.data.preferences import Preferences
@@ -38,39 +37,39 @@ from exactrank.data.scratch_arrays import FeatureColumns
 from exactrank.data.validation import check_numbers, group_rows, infinite_cell, missing_ids, per_query_weight
 from exactrank.errors import DataError
 
+Arrays: TypeAlias = dict[str, AnyArray]  #: by the names of their sections
 MAGIC = b"exactrnk"
 VERSION = 3
 PREAMBLE = struct.Struct("<8sIxxxxQQQQ")  # magic, version, footer's offset, length and checksum, the file's length
 CHECKSUM = struct.Struct("<Q")
-READ_WHOLE = 4 << 20
-#: What there is much of: it is checked for the documents that are used.
+SMALL_FILE = 4 << 20  #: bytes of a file that is read rather than mapped
+#: Large sections, which are checked only for the documents that are used.
 BULK = ("X", "columns", "docid.text", "comment.text")
 
 
 class CacheFormat:
-    """The format's reader and writer."""
+    """The cache format."""
 
     name = "exactrank cache"
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
-        """Map a large file, so that it takes no memory; read a small one, so that later changes do not matter."""
+        """Map a large file, so that it takes no memory; read a small file, so that later changes do not matter."""
         try:
             with open(path, "rb") as file:
                 size = file.seek(0, 2)
                 if size < PREAMBLE.size + CHECKSUM.size:
                     raise DataError(f"{size} bytes are too few for an exactrank cache")
                 file.seek(0)
-                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size > READ_WHOLE else file.read()
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size > SMALL_FILE else file.read()
             return _data_in(content, options.verify)
         except DataError as error:
             raise DataError(f"{path}: {error}; convert the source again") from None
 
     def stream(self, path: Path, options: ReadOptions) -> Stream:
-        """Blocks of the mapped file."""
         return stream_of(self.read(path, options))
 
     def write(self, file: BinaryIO, stream: Stream) -> None:
-        """Append X as it comes; once all rows are there, group them by query in place."""
+        """Append the blocks of X; when all rows are written, group them by query in place."""
         file.seek(X_OFFSET)
         blocks, width = [], len(stream.feature_names)
         for block in stream.blocks:
@@ -97,12 +96,12 @@ class CacheFormat:
         _finish(file, table, sections, stream.feature_names, stream.levels)
 
 
-def _sections_of(blocks: list[Block], order: Rows | None, indptr: Boundaries, qid: Ids) -> dict[str, npt.NDArray[Any]]:
+def _sections_of(blocks: list[Block], order: Rows | None, indptr: Boundaries, qid: Ids) -> Arrays:
     sections = {"y": rows_of(np.concatenate([b.y for b in blocks]), order), "indptr": indptr}
     if order is not None:
         sections["order"] = order
     sections |= {
-        KEPT + name: values
+        EXTRA + name: values
         for name, values in take_extra_columns(concatenate_extra_columns([b.extra_columns for b in blocks]), order).items()
     }
     if len(weights := [b.sample_weight for b in blocks if b.sample_weight is not None]) == len(blocks):
@@ -127,25 +126,25 @@ def _sections_of(blocks: list[Block], order: Rows | None, indptr: Boundaries, qi
 
 
 def _with_columns(file: BinaryIO, X: Section) -> Section:
-    """Write X again, column by column, after it."""
+    """Write the columns of X after it, and return their section."""
     columns = Section(X.dtype, X.shape[::-1], -(-X.place.stop // ALIGNMENT) * ALIGNMENT)
     file.flush()
     allocate(file.fileno(), columns.place.stop)
     with mmap.mmap(file.fileno(), 0) as content:
-        rows, written = X.array(content), columns.array(content)
-        _core.transpose(rows, written, thread_count(None))
-        del rows, written
+        rows, transposed = X.array(content), columns.array(content)
+        _core.transpose(rows, transposed, thread_count(None))
+        del rows, transposed  # of which the map would otherwise complain
     return columns
 
 
 def _finish(
     file: BinaryIO,
     table: dict[str, Section],
-    sections: dict[str, npt.NDArray[Any]],
+    sections: Arrays,
     feature_names: tuple[str, ...],
     levels: Levels,
 ) -> None:
-    """Write the sections after those in the ``table``, the footer after them, and the preamble last."""
+    """Write the sections after those in ``table``, then the footer, and the preamble last."""
     end = max(section.place.stop for section in table.values())
     for name, array in sections.items():
         offset = -(-end // ALIGNMENT) * ALIGNMENT
@@ -157,8 +156,8 @@ def _finish(
     file.truncate(end)
     file.flush()
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content, memoryview(content) as view:
-        summed = {name: replace(section, xxh3=block_checksums(view[section.place])) for name, section in table.items()}
-    footer = Footer(feature_names, summed, levels).written()
+        checked_table = {name: replace(section, xxh3=block_checksums(view[section.place])) for name, section in table.items()}
+    footer = Footer(feature_names, checked_table, levels).to_bytes()
     file.seek(end)
     file.write(footer)
     preamble = PREAMBLE.pack(MAGIC, VERSION, end, len(footer), _checksum(footer), end + len(footer))
@@ -167,7 +166,7 @@ def _finish(
 
 
 def _footer(content: mmap.mmap | bytes) -> Footer:
-    """The footer, once the preamble, the file's length and the footer's checksum are found right."""
+    """Return the footer, after checks of the preamble, the file's length and the footer's checksum."""
     magic, version, offset, length, checksum, size = PREAMBLE.unpack_from(content)
     if magic != MAGIC:
         raise DataError("is not an exactrank cache")
@@ -182,11 +181,11 @@ def _footer(content: mmap.mmap | bytes) -> Footer:
     footer = content[offset : offset + length]
     if _checksum(footer) != checksum:
         raise DataError("its footer is damaged (checksum)")
-    return parsed_footer(footer, offset)
+    return parse_footer(footer, offset)
 
 
 def _data_in(content: mmap.mmap | bytes, verify: bool | slice) -> RankingData:
-    """The data, once what ``verify`` names is right: features and strings of all queries, of some or of none, and always all else."""
+    """Return the data, after checks of the features and strings that ``verify`` selects, and of everything else."""
     footer, view, arrays = _footer(content), memoryview(content), {}
     for name, section in footer.sections.items():
         if name not in BULK:
@@ -194,7 +193,7 @@ def _data_in(content: mmap.mmap | bytes, verify: bool | slice) -> RankingData:
         arrays[name] = section.array(content)
     plain: dict[str, Any] = {name: arrays.get(name) for name in ARRAYS}
     qid, docid, comment = _query_ids(arrays), _text(arrays, "docid"), _text(arrays, "comment")
-    plain["extra_columns"] = {name.removeprefix(KEPT): values for name, values in arrays.items() if name.startswith(KEPT)}
+    plain["extra_columns"] = {name.removeprefix(EXTRA): values for name, values in arrays.items() if name.startswith(EXTRA)}
     pairs = Preferences(*(arrays[f"pairs.{name}"] for name in PAIRS)) if "pairs.weight" in arrays else None
     named: dict[str, Any] = {"feature_names": footer.feature_names, "levels": footer.levels, "preferences": pairs}
     data = RankingData(qid=qid, docid=docid, comment=comment, **named, **plain)
@@ -213,8 +212,8 @@ def _data_in(content: mmap.mmap | bytes, verify: bool | slice) -> RankingData:
     return data.with_columns(FeatureColumns(arrays["columns"].T))
 
 
-def _check_documents(view: memoryview, footer: Footer, arrays: dict[str, npt.NDArray[Any]], rows: slice) -> None:
-    """Raise where features or strings of these documents are not as they were written, or features are not what they must be."""
+def _check_documents(view: memoryview, footer: Footer, arrays: Arrays, rows: slice) -> None:
+    """Raise if features or strings of these documents are damaged, or if features are invalid."""
     X, width = arrays["X"], arrays["X"][:1].nbytes
     _check_blocks(view, "X", footer.sections["X"], slice(rows.start * width, rows.stop * width))
     for name in ("docid", "comment"):
@@ -227,7 +226,7 @@ def _check_documents(view: memoryview, footer: Footer, arrays: dict[str, npt.NDA
 
 
 def _check_blocks(view: memoryview, name: str, section: Section, used: slice | None = None) -> None:
-    """Raise where a block of ``section`` that holds any of the bytes ``used``, or of all, is not as it was written."""
+    """Raise if a block of ``section`` is damaged, of those that hold the bytes ``used``, or of all."""
     content = view[section.place]
     used = slice(len(content)) if used is None else used
     blocks = range((used.start or 0) // BLOCK, -(-used.stop // BLOCK))
@@ -237,7 +236,7 @@ def _check_blocks(view: memoryview, name: str, section: Section, used: slice | N
 
 
 def block_checksums(content: memoryview) -> tuple[int, ...]:
-    """The checksum of each block of a section."""
+    """Return the checksum of each block of a section."""
     return tuple(_checksums(content, range(-(-len(content) // BLOCK))))
 
 
@@ -246,14 +245,14 @@ def _checksums(content: memoryview, blocks: range) -> Iterator[int]:
 
 
 def _are_columns(columns: Matrix, X: Matrix) -> bool:
-    """Are they those of ``X``, to the bit?"""
-    step = max(1, READ_WHOLE // max(1, 4 * X.shape[1]))
+    """Return whether ``columns`` are the columns of ``X``, to the bit."""
+    step = max(1, SMALL_FILE // max(1, 4 * X.shape[1]))
     blocks = (slice(first, first + step) for first in range(0, len(X), step))
     return all(np.array_equal(columns[:, rows].view(np.int32), X[rows].view(np.int32).T) for rows in blocks)
 
 
-def _text(arrays: dict[str, npt.NDArray[Any]], name: str) -> TextColumn | None:
-    """Strings that lie one after the other and fill their text, so that they are never longer than the file."""
+def _text(arrays: Arrays, name: str) -> TextColumn | None:
+    """Return strings that lie one after the other and fill their text, so that they are never longer than the file."""
     if f"{name}.text" not in arrays:
         return None
     text, offsets = arrays[f"{name}.text"], arrays[f"{name}.offsets"]
@@ -262,8 +261,8 @@ def _text(arrays: dict[str, npt.NDArray[Any]], name: str) -> TextColumn | None:
     return TextColumn.between(text, offsets)
 
 
-def _query_ids(arrays: dict[str, npt.NDArray[Any]]) -> Ids:
-    """One id per query, none missing, each once."""
+def _query_ids(arrays: Arrays) -> Ids:
+    """Return one id per query; raise if one is missing or occurs twice."""
     names = _text(arrays, "qid")
     qid = arrays["qid"] if names is None else np.array([*names, None], dtype=object)[:-1]
     if qid.dtype == bool and np.any(qid.view(np.uint8) > 1):

@@ -1,17 +1,17 @@
-"""Scores as a TREC run, which other tools read, and which reads back to the same numbers: `er.write_run`.
+"""Write scores as a TREC run, for other tools; it reads back to the same numbers: `er.write_run`.
 
     301 Q0 FT911-3 1 14.89 exactrank         query, unused, document, rank, score, tag
 
-Within a query documents are in order of decreasing score, and those of equal score by descending id, as trec_eval ranks them.
-Scores have all the digits needed to read the same double: no ties are made or broken. A document with score -inf was not retrieved, and
-is left out. If the data has no document ids, a document is named by its row, counted from 0 in the caller's order.
+The documents of a query are in order of decreasing score, and documents of equal score by descending id, as trec_eval ranks them. Scores
+have all digits of their double, so that reading the run neither creates nor breaks ties. A document with score -inf was not retrieved and
+is left out. If the data has no document ids, the id of a document is its row, counted from 0 in the caller's order.
 """
 
 import gzip
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +25,11 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.data.validation import floats_of
 from exactrank.errors import DataError, SettingError
 
-SUFFIXES = (".run", ".run.gz")  #: by which a file is known as a run
+SUFFIXES = (".run", ".run.gz")  #: of files that are runs
 
 
 def write_run(
-    data: Any,
+    data: object,
     path: str | os.PathLike[str],
     scores: npt.ArrayLike | str = "score",
     name: str | None = None,
@@ -40,11 +40,11 @@ def write_run(
 ) -> None:
     """Write a TREC run: the ranked documents of every query, for trec_eval, ir_measures, ranx and `er.read_run`.
 
-    ``data`` is a `RankingData`, or a pandas, polars or Arrow frame, which needs no grades; ``columns`` says which of its columns is what.
+    ``data`` is a `RankingData`, or a pandas, polars or Arrow frame, which needs no grades; ``columns`` names its columns.
     Or it is a run, as `er.read_run` and `Fusion.apply` give it, with its own scores.
-    ``scores`` are one per row in the caller's order, -inf if a document was not retrieved; or the name of the feature or the column that
-    holds them, missing if not retrieved. ``name`` is the run's tag (default: its own, or exactrank), ``depth`` the maximum number of
-    documents of a query. A path that ends in ``.gz`` is compressed, ``-`` is standard output, and an existing file is replaced only with
+    ``scores`` are one per row in the caller's order, -inf if a document was not retrieved; or the name of the feature or column that holds
+    them, where a missing value means not retrieved. ``name`` is the run's tag (default: its own or exactrank), ``depth`` the maximum number
+    of documents per query. A path that ends in ``.gz`` is compressed, ``-`` is standard output, and an existing file is replaced only with
     ``force``.
 
     >>> import sys
@@ -56,41 +56,38 @@ def write_run(
     """
     if isinstance(data, RetrievalRun):
         qid = np.array(data.qid, dtype=object)
-        data, scores, name = (
-            RankingData.from_arrays(None, np.zeros(len(qid)), qid=qid, docid=data.docid),
-            data.score,
-            data.tag if name is None else name,
-        )
-    rows, values = _scored(data, scores, columns or Columns())
+        scores, name = data.score, data.tag if name is None else name
+        data = RankingData.from_arrays(None, np.zeros(len(qid)), qid=qid, docid=data.docid)
+    rows, values = _documents_and_scores(data, scores, columns or Columns())
     with whole_file(path, force=force) as file:
-        write_lines(file, rows, values, "exactrank" if name is None else name, depth=depth, packed=Path(path).suffix == ".gz")
+        write_lines(file, rows, values, "exactrank" if name is None else name, depth=depth, compress=Path(path).suffix == ".gz")
 
 
 def is_run_name(path: str | os.PathLike[str]) -> bool:
-    """Does the name of a file say that it is a run?"""
+    """Return whether the name of a file is that of a run."""
     return os.fspath(path).lower().endswith(SUFFIXES)
 
 
 def write_lines(
-    file: BinaryIO, data: RankingData, scores: npt.ArrayLike, name: str = "exactrank", *, depth: int | None = None, packed: bool = False
+    file: BinaryIO, data: RankingData, scores: npt.ArrayLike, name: str = "exactrank", *, depth: int | None = None, compress: bool = False
 ) -> None:
-    """The run of ``scores`` to an open file."""
+    """Write the run of ``scores`` to an open file."""
     lines = run_lines(data, scores, name, depth)
-    if packed:
-        with gzip.GzipFile(fileobj=file, mode="wb", mtime=0, filename="") as whole:
-            cast(BinaryIO, whole).writelines(lines)
+    if compress:
+        with gzip.GzipFile(fileobj=file, mode="wb", mtime=0, filename="") as compressed:
+            compressed.writelines(lines)
     else:
         file.writelines(lines)
 
 
 def run_lines(data: RankingData, scores: npt.ArrayLike, name: str = "exactrank", depth: int | None = None) -> Iterator[bytes]:
-    """The lines of the run of ``scores``, which are in the caller's order; all of it is checked before the first."""
+    """Return the lines of the run of ``scores``, which are in the caller's order, after a check of all ids and scores."""
     if depth is not None and depth < 1:
         raise SettingError(f"depth={depth} leaves no documents; give at least 1, or leave it out for all documents")
     _check_column(name, "the run's name")
     data = with_ids(data)
     assert data.docid is not None
-    values, query = data.group(_checked(data, scores)), np.repeat(np.arange(data.n_queries), data.sizes)
+    values, query = data.group(_retrieval_scores(data, scores)), np.repeat(np.arange(data.n_queries), data.sizes)
     ranked = np.lexsort((data.docid.places_from_last, -values, query))
     ranked = ranked[np.isfinite(values[ranked])]
     query = query[ranked]
@@ -101,25 +98,24 @@ def run_lines(data: RankingData, scores: npt.ArrayLike, name: str = "exactrank",
             "query {!r} has document {!r} twice, which a run cannot hold; give its documents different ids".format(*twice.split(" "))
         )
     rank = np.arange(len(query)) - np.searchsorted(query, query) + 1
-    each = zip(query.tolist(), documents, rank.tolist(), values[ranked].tolist(), strict=True)
-    lines = (f"{queries[q]} Q0 {document} {r} {score!r} {name}\n" for q, document, r, score in each if depth is None or r <= depth)
+    entries = zip(query.tolist(), documents, rank.tolist(), values[ranked].tolist(), strict=True)
+    lines = (f"{queries[q]} Q0 {document} {r} {score!r} {name}\n" for q, document, r, score in entries if depth is None or r <= depth)
     return (line.encode("utf-8", "surrogateescape") for line in lines)
 
 
-def _scored(data: Any, scores: npt.ArrayLike | str, columns: Columns) -> tuple[RankingData, npt.ArrayLike]:
-    """The documents and their scores; missing values of a feature or a column are documents that were not retrieved."""
+def _documents_and_scores(data: object, scores: npt.ArrayLike | str, columns: Columns) -> tuple[RankingData, npt.ArrayLike]:
+    """Return the documents and their scores, which are -inf where a feature or column is missing."""
     from exactrank.data.frame import documents_of, numbers_in
 
-    framed = not isinstance(data, RankingData)
-    rows = documents_of(data, columns) if framed else data
+    rows = data if isinstance(data, RankingData) else documents_of(data, columns)
     if not isinstance(scores, str):
         return rows, scores
-    values = numbers_in(data, scores) if framed else rows.feature(scores)
+    values = data.feature(scores) if isinstance(data, RankingData) else numbers_in(data, scores)
     return rows, np.where(np.isnan(values), -np.inf, values)
 
 
-def _checked(data: RankingData, scores: npt.ArrayLike) -> PerDocument:
-    """``scores`` as doubles, after a check that there is one per row, each a number or -inf, and at least one of them finite."""
+def _retrieval_scores(data: RankingData, scores: npt.ArrayLike) -> PerDocument:
+    """Return ``scores`` as doubles; raise unless there is one per row, each a number or -inf, and at least one is finite."""
     values = floats_of("scores", scores)
     if values.shape != (data.n_documents,):
         raise DataError(f"scores have shape {values.shape} for {data.n_documents:,} documents; give one number per row")
@@ -132,7 +128,7 @@ def _checked(data: RankingData, scores: npt.ArrayLike) -> PerDocument:
 
 
 def _queries(data: RankingData) -> list[str]:
-    """The queries' ids as they are written, once they are different."""
+    """Return the ids of the queries as text; raise unless they are different."""
     queries = [str(query) for query in data.qid.tolist()]
     for query in queries:
         _check_column(query, "a query id")
@@ -143,18 +139,18 @@ def _queries(data: RankingData) -> list[str]:
 
 
 def _documents(data: RankingData, ranked: Rows) -> list[str]:
-    """The ids of the documents ``ranked``."""
+    """Return the ids of the documents ``ranked``."""
     assert data.docid is not None
-    chosen = data.docid.take(ranked)
-    documents = chosen.tolist()
-    if BLANKS[chosen.pack().buffer].any() or not all(documents):
+    ids = data.docid.take(ranked)
+    documents = ids.tolist()
+    if BLANKS[ids.pack().buffer].any() or not all(documents):
         for i, document in zip(ranked.tolist(), documents, strict=True):
             _check_column(document, f"the document id of row {i if data.order is None else data.order[i]}")
     return documents
 
 
 def _check_column(text: str, what: str) -> None:
-    """Raise where ``text`` would be no column of a run, or several."""
+    """Raise unless ``text`` is a single column of a run."""
     encoded = text.encode("utf-8", "surrogateescape")
     if encoded.split() != [encoded]:
         raise DataError(f"{what} is {text!r}, but blanks separate the columns of a run; give one without blanks, of at least one character")

@@ -3,12 +3,11 @@
     qrels   301 0 FT911-3 1                  query, iteration (unused), document, grade
     run     301 Q0 FT911-3 1 14.89 bm25      query, unused, document, rank (unused), score, tag
 
-The order within a run is that of its scores, as in trec_eval; the rank column is ignored. A judged document that
-a run lacks was not retrieved: its score is -inf. A retrieved document without a judgment has grade -1, which is not a
-grade of relevance but distinguishes it from a document judged 0 (bpref needs that).
+The documents of a run are ranked by their scores, as in trec_eval; the rank column is ignored. A judged document that a run lacks was not
+retrieved: its score is -inf. A retrieved document without a judgment has grade -1, to distinguish it from a document with the grade 0, as
+bpref requires.
 
-Lines are split many at once, and each column is every fourth or sixth of their tokens; beside it NumPy counts the tokens of
-each line.
+Many lines are split at once, so that a column is every fourth or sixth token; NumPy counts the tokens of each line to check them.
 """
 
 import math
@@ -20,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, count, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,17 +37,18 @@ from exactrank.data.immutable import seal
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 
-UNJUDGED = -1.0
-TEXT_BLOCK = 1 << 18  #: bytes of text, so few that their tokens stay in the processor's cache
-BLANKS = np.isin(np.arange(256), list(b" \t\n\r\v\f"))  # what bytes.split() takes for blanks
+Number = TypeVar("Number", bound=np.generic)
+UNJUDGED = -1.0  #: grade of a document without a judgment
+TEXT_BLOCK = 1 << 18  #: bytes of text; the tokens of a block fit into the processor's cache
+BLANKS = np.isin(np.arange(256), list(b" \t\n\r\v\f"))  #: the blanks of bytes.split()
 
-#: Of each query, each document's number, both in the order of the file.
+#: The number of each document of each query, both in the order of the file.
 ByQuery = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Judgments(Tabular):
-    """The lines of a qrels file: document ``docid[i]`` has ``grade[i]`` for query ``qid[i]``."""
+    """Lines of a qrels file: document ``docid[i]`` has ``grade[i]`` for query ``qid[i]``."""
 
     qid: Sequence[str]
     docid: Sequence[str]
@@ -56,7 +56,7 @@ class Judgments(Tabular):
 
     @cached_property
     def by_query(self) -> ByQuery:
-        """The grades of each query's documents."""
+        """Grades of each query's documents."""
         return _by_query(self.qid, self.docid, self.grade)
 
     def __repr__(self) -> str:
@@ -68,7 +68,7 @@ class Judgments(Tabular):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RetrievalRun(Tabular):
-    """The lines of a run: document ``docid[i]`` has ``score[i]`` for query ``qid[i]``; ``tag`` names what ranked them."""
+    """Lines of a run: document ``docid[i]`` has ``score[i]`` for query ``qid[i]``; ``tag`` names the system."""
 
     qid: Sequence[str]
     docid: Sequence[str]
@@ -77,7 +77,7 @@ class RetrievalRun(Tabular):
 
     @cached_property
     def by_query(self) -> ByQuery:
-        """The scores of each query's documents."""
+        """Scores of each query's documents."""
         return _by_query(self.qid, self.docid, self.score)
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class RetrievalRun(Tabular):
 
 
 def read_qrels(path: str | os.PathLike[str]) -> Judgments:
-    """The judgments in a qrels file."""
+    """Read the judgments of a qrels file."""
     qid, docid, grade, lines, _ = _columns(path, line_blocks(path, TEXT_BLOCK), QRELS)
     judgments = Judgments(qid, docid, np.array(grade))
     _check_distinct(path, judgments, lines)
@@ -96,12 +96,12 @@ def read_qrels(path: str | os.PathLike[str]) -> Judgments:
 
 
 def read_run(path: str | os.PathLike[str]) -> RetrievalRun:
-    """The ranked documents in a run file; its tag is that of the first line."""
+    """Read the ranked documents of a run file; its tag is that of the first line."""
     return run_of(path, line_blocks(path, TEXT_BLOCK))
 
 
 def run_of(path: str | os.PathLike[str], blocks: Iterable[bytes]) -> RetrievalRun:
-    """The run in ``blocks`` of whole lines, which were read from ``path``."""
+    """Return the run in ``blocks`` of whole lines from the file ``path``."""
     qid, docid, score, lines, tags = _columns(path, blocks, RUN)
     run = RetrievalRun(qid, docid, np.array(score), tags[0])
     _check_distinct(path, run, lines)
@@ -109,11 +109,10 @@ def run_of(path: str | os.PathLike[str], blocks: Iterable[bytes]) -> RetrievalRu
 
 
 def from_trec(qrels: Judgments, runs: Sequence[RetrievalRun] = (), *, unjudged: float = UNJUDGED) -> RankingData:
-    """The documents that are judged or that a run retrieved, for the queries of ``qrels``; each run is a feature.
+    """Return the judged and the retrieved documents of the queries of ``qrels``; each run is a feature.
 
-    A feature is a run's score, named by its tag, and NaN if the run lacks the document. The judged documents of a query
-    come first, then the others in the order of the runs; those have grade ``unjudged``. Queries that only a run has are
-    left out.
+    A feature is a run's score, named by its tag, and NaN if the run lacks the document. The judged documents of a query come first, then
+    those without a judgment in the order of the runs, with the grade ``unjudged``. Queries that only a run has are left out.
 
     >>> qrels = Judgments(["1", "1"], ["a", "b"], np.array([2.0, 0.0]))
     >>> data = from_trec(qrels, [RetrievalRun(["1", "1"], ["c", "a"], np.array([9.0, 8.0]), "bm25")])
@@ -123,12 +122,12 @@ def from_trec(qrels: Judgments, runs: Sequence[RetrievalRun] = (), *, unjudged: 
     check_kind("qrels", qrels, Judgments, "what er.read_qrels returns")
     for run in checked_list("runs", runs, "a list of what er.read_run returns"):
         check_kind("one of the runs", run, RetrievalRun, "what er.read_run returns")
-        _check_shared("the qrels", qrels.by_query, run)
+        _check_common_queries("the qrels", qrels.by_query, run)
     documents = [(query, _union(judged, *(run.by_query.get(query, {}) for run in runs))) for query, judged in qrels.by_query.items()]
-    grades = _aligned(documents, qrels.by_query, unjudged)
+    grades = _numbers_of(documents, qrels.by_query, unjudged)
     X, names = np.empty((len(grades), len(runs))), list[str]()
     for j, run in enumerate(runs):
-        X[:, j] = _aligned(documents, run.by_query, np.nan)
+        X[:, j] = _numbers_of(documents, run.by_query, np.nan)
         with np.errstate(over="ignore"):
             bad = np.flatnonzero(np.isinf(X[:, j].astype(np.float32)))
         if len(bad):
@@ -145,11 +144,11 @@ def from_trec(qrels: Judgments, runs: Sequence[RetrievalRun] = (), *, unjudged: 
 
 
 def scores_of(data: RankingData, run: RetrievalRun) -> tuple[RankingData, PerDocument]:
-    """``data`` with the unjudged documents that ``run`` retrieved for its queries, and every document's score in the run.
+    """Return ``data`` with the unjudged documents that ``run`` retrieved for its queries, and the score of each document in the run.
 
-    The added documents follow the others of their query, with grade -1, missing features and sample weight 1; in the
-    caller's order they follow all rows. The scores are in that order. A document that the run lacks has score -inf: it was
-    not retrieved. Query ids are compared as strings. Queries that only the run has are left out. If the data has no document ids, the run
+    Added documents follow the other documents of their query, with grade -1, missing features and sample weight 1; in the caller's order
+    they follow all rows. The scores are in the caller's order. A document that the run lacks was not retrieved and has score -inf. Query
+    ids are compared as strings. Queries that only the run has are left out. If the data has no document ids, the run
     must name its rows, from 0, as `er.write_run` does.
 
     >>> data = RankingData.from_arrays(None, [1, 0], qid=[7, 7], docid=["a", "b"])
@@ -160,23 +159,23 @@ def scores_of(data: RankingData, run: RetrievalRun) -> tuple[RankingData, PerDoc
     named, data = data.docid is not None, with_ids(data)
     assert data.docid is not None
     queries = [str(query) for query in data.qid.tolist()]
-    _check_shared("the data", dict.fromkeys(queries), run)
+    _check_common_queries("the data", dict.fromkeys(queries), run)
     check_documents(data)
     docid, ends = data.docid.tolist(), data.indptr.tolist()
-    known = [docid[first:stop] for first, stop in pairwise(ends)]
-    documents = [(query, _union(ids, run.by_query.get(query, {}))) for query, ids in zip(queries, known, strict=True)]
-    for (query, ids), own in zip(documents, known, strict=True):
-        if not named and len(ids) > len(own):
+    ids_of_query = [docid[first:stop] for first, stop in pairwise(ends)]
+    documents = [(query, _union(ids, run.by_query.get(query, {}))) for query, ids in zip(queries, ids_of_query, strict=True)]
+    for (query, ids), rows in zip(documents, ids_of_query, strict=True):
+        if not named and len(ids) > len(rows):
             raise DataError(
-                f"the data has no document ids, and {ids[len(own)]!r} of run {run.tag!r} is no row of query {query!r}, counted from 0;"
+                f"the data has no document ids, and {ids[len(rows)]!r} of run {run.tag!r} is not a row of query {query!r}, counted from 0;"
                 " read the data from a source with document ids"
             )
-    extended = _extended(data, [ids for _, ids in documents])
-    return extended, extended.ungroup(_aligned(documents, run.by_query, -np.inf))
+    extended = _extend(data, [ids for _, ids in documents])
+    return extended, extended.ungroup(_numbers_of(documents, run.by_query, -np.inf))
 
 
 def with_ids(data: RankingData) -> RankingData:
-    """``data`` with document ids; where it has none they are the numbers of its rows, from 0 in the caller's order."""
+    """Return ``data`` with document ids; if it has none, they are the rows, numbered from 0 in the caller's order."""
     if data.docid is not None:
         return data
     rows = range(data.n_documents) if data.order is None else data.order.tolist()
@@ -184,16 +183,14 @@ def with_ids(data: RankingData) -> RankingData:
 
 
 class QrelsFormat:
-    """Judgments as data without features: what evaluation of a run needs."""
+    """TREC qrels: judgments as data without features, to evaluate runs."""
 
     name = "TREC qrels"
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
-        """All of the file."""
         return from_trec(read_qrels(path))
 
     def stream(self, path: Path, options: ReadOptions) -> Stream:
-        """The file query by query."""
         return stream_of(self.read(path, options))
 
     def write(self, file: BinaryIO, stream: Stream) -> None:
@@ -202,7 +199,8 @@ class QrelsFormat:
 
 
 def looks_like_qrels(line: bytes) -> bool:
-    """
+    """Return whether ``line`` may be a line of qrels.
+
     >>> looks_like_qrels(b"301 0 FT911-3 1"), looks_like_qrels(b"2 qid:7 1:0.5 2:1")
     (True, False)
     """
@@ -215,7 +213,7 @@ def looks_like_qrels(line: bytes) -> bool:
 
 @dataclass(frozen=True)
 class _Kind:
-    """What a line of a file looks like: an example of it, and which of its columns is a number and of what."""
+    """Form of a line: an example, the column that holds a number, and the name of this number."""
 
     example: str
     number: int
@@ -229,20 +227,20 @@ RUN = _Kind("301 Q0 FT911-3 1 14.89 bm25", 4, "score")
 def _columns(
     path: str | os.PathLike[str], blocks: Iterable[bytes], kind: _Kind
 ) -> tuple[list[str], list[str], list[float], list[int], list[str]]:
-    """The query, document and number of each entry, the line on which it stands, and the last column of the first line of each block."""
+    """Return the query, document, number and line number of each entry, and the last column of the first line of each block."""
     qid, docid, number, line, tag = list[str](), list[str](), list[float](), list[int](), list[str]()
     width, before = len(kind.example.split()), 0
     for text in blocks:
         counts = _token_counts(text)
         wrong = np.flatnonzero((counts != 0) & (counts != width))
         if len(wrong):
-            found = counts[wrong[0]]
-            raise DataError(f"{path}:{before + wrong[0] + 1}: has {found} columns instead of {width}; expected e.g. {kind.example!r}")
+            columns = counts[wrong[0]]
+            raise DataError(f"{path}:{before + wrong[0] + 1}: has {columns} columns instead of {width}; expected e.g. {kind.example!r}")
         tokens = text.split()
         line.extend((before + 1 + np.flatnonzero(counts)).tolist())
         number.extend(_numbers(path, tokens[kind.number :: width], line[len(number) :], kind))
         for column, texts in ((qid, tokens[0::width]), (docid, tokens[2::width]), (tag, tokens[width - 1 : width])):
-            if texts:  # to decode once is several times as fast
+            if texts:  # decoding once is several times as fast
                 column.extend(b"\n".join(texts).decode("utf-8", "surrogateescape").split("\n"))
         before += len(counts) - 1
     if not qid:
@@ -256,24 +254,24 @@ def _numbers(path: str | os.PathLike[str], tokens: list[bytes], lines: list[int]
         if all(map(math.isfinite, numbers)) and b"_" not in b"".join(tokens):
             return numbers
     line, token = next((line, token) for line, token in zip(lines, tokens, strict=True) if not math.isfinite(_number(token)))
-    shown = token[:40].decode("utf-8", "backslashreplace")
-    raise DataError(f"{path}:{line}: {kind.what} {shown!r} is not a finite number; expected e.g. {kind.example!r}")
+    text = token[:40].decode("utf-8", "backslashreplace")
+    raise DataError(f"{path}:{line}: {kind.what} {text!r} is not a finite number; expected e.g. {kind.example!r}")
 
 
 def _check_distinct(path: str | os.PathLike[str], read: Judgments | RetrievalRun, lines: list[int]) -> None:
-    """Raise where a query has a document twice: ``by_query`` has it once, and so comes out smaller."""
+    """Raise if a query has a document twice, which makes ``by_query`` smaller than the file."""
     if sum(map(len, read.by_query.values())) == len(lines):
         return
     if (places := duplicate_places(zip(read.qid, read.docid, strict=True))) is not None:
-        first, again = places
-        query, document = read.qid[again], read.docid[again]
+        first, second = places
+        query, document = read.qid[second], read.docid[second]
         raise DataError(
-            f"{path}:{lines[again]}: query {query!r} already has document {document!r} on line {lines[first]}; remove one of them"
+            f"{path}:{lines[second]}: query {query!r} already has document {document!r} on line {lines[first]}; remove one of them"
         )
 
 
 def _token_counts(content: bytes) -> Rows:
-    """How many tokens each line has; what follows the last newline counts as a line.
+    """Return the number of tokens of each line, also of the text after the last newline.
 
     >>> _token_counts(b"a b\\n\\n c").tolist()
     [2, 0, 1]
@@ -286,7 +284,7 @@ def _token_counts(content: bytes) -> Rows:
 
 
 def _number(token: bytes) -> float:
-    """The number that ``token`` writes, or NaN."""
+    """Return the number in ``token``, or NaN."""
     try:
         return number_in(token)
     except ValueError:
@@ -297,58 +295,58 @@ def _number(token: bytes) -> float:
 
 
 def _by_query(qid: Sequence[str], docid: Sequence[str], values: PerDocument) -> ByQuery:
-    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    numbers: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for query, document, value in zip(qid, docid, values.tolist(), strict=True):
-        found[query][document] = value
-    return dict(found)
+        numbers[query][document] = value
+    return dict(numbers)
 
 
-def _check_shared(name: str, queries: Mapping[str, object], run: RetrievalRun) -> None:
+def _check_common_queries(name: str, queries: Mapping[str, object], run: RetrievalRun) -> None:
     if run.by_query.keys().isdisjoint(queries):
         theirs, ours = next(iter(run.by_query), ""), next(iter(queries), "")
         raise DataError(f"no query of run {run.tag!r} (such as {theirs!r}) is in {name} (such as {ours!r}); pass files of the same topics")
 
 
-def _union(first: Iterable[str], *others: Iterable[str]) -> list[str]:
-    """The ids of ``first`` as they are, then those of the others that are new."""
+def _union(first: Iterable[str], *more_ids: Iterable[str]) -> list[str]:
+    """Return the ids of ``first``, which may repeat, then the new ids of ``more_ids``, each once."""
     ids = list(first)
-    known = set(ids)
-    return [*ids, *dict.fromkeys(document for document in chain(*others) if document not in known)]
+    first_ids = set(ids)
+    return [*ids, *dict.fromkeys(document for document in chain(*more_ids) if document not in first_ids)]
 
 
-def _aligned(documents: Iterable[tuple[str, list[str]]], values: ByQuery, absent: float) -> PerDocument:
-    """One number per document, query by query."""
+def _numbers_of(documents: Iterable[tuple[str, list[str]]], values: ByQuery, absent: float) -> PerDocument:
+    """Return one number per document, query by query; documents without a number get ``absent``."""
     numbers: list[float] = []
     for query, ids in documents:
-        known = values.get(query, {})
-        numbers += [known.get(document, absent) for document in ids]
+        numbers_of_query = values.get(query, {})
+        numbers += [numbers_of_query.get(document, absent) for document in ids]
     return np.array(numbers, np.float64)
 
 
-def _extended(data: RankingData, documents: list[list[str]]) -> RankingData:
-    """``data`` with each query's documents as given: its own, then unjudged ones."""
+def _extend(data: RankingData, documents: list[list[str]]) -> RankingData:
+    """Return ``data`` with these ``documents`` of each query: those of the data, then unjudged ones."""
     indptr = np.append(0, np.cumsum([len(ids) for ids in documents], dtype=np.int64))
     rows, old_rows = int(indptr[-1]), data.n_documents
     if rows == old_rows:
         return data
-    at = np.arange(old_rows) + np.repeat(indptr[:-1] - data.indptr[:-1], data.sizes)  # where each document goes
+    new_rows = np.arange(old_rows) + np.repeat(indptr[:-1] - data.indptr[:-1], data.sizes)  # of the old documents
 
-    def placed(values: npt.NDArray[Any], fill: Any) -> npt.NDArray[Any]:
+    def spread(values: npt.NDArray[Number], fill: float) -> npt.NDArray[Number]:
         out = np.full((rows, *values.shape[1:]), fill, values.dtype)
-        out[at] = values
+        out[new_rows] = values
         return out
 
-    order = placed(np.arange(old_rows) if data.order is None else data.order, -1)
+    order = spread(np.arange(old_rows) if data.order is None else data.order, -1)
     order[order < 0] = np.arange(old_rows, rows)
-    source = placed(np.arange(old_rows), old_rows)
+    source = spread(np.arange(old_rows), old_rows)
     return replace(
         data,
-        X=seal(placed(data.X, np.nan)),
-        y=placed(data.y, UNJUDGED),
+        X=seal(spread(data.X, np.nan)),
+        y=spread(data.y, UNJUDGED),
         indptr=indptr,
         docid=TextColumn.of(chain.from_iterable(documents)),
         comment=None if data.comment is None else TextColumn.concatenate([data.comment, TextColumn.of([""])]).take(source),
-        sample_weight=None if data.sample_weight is None else placed(data.sample_weight, 1.0),
-        extra_columns={name: placed(values, 0.0) for name, values in data.extra_columns.items()},
+        sample_weight=None if data.sample_weight is None else spread(data.sample_weight, 1.0),
+        extra_columns={name: spread(values, 0.0) for name, values in data.extra_columns.items()},
         order=order,
     )

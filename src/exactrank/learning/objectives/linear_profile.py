@@ -295,7 +295,7 @@ class LinearValue:
     @property
     def upper_bound(self) -> float:
         """A value that the mean never exceeds."""
-        return self.measure.most
+        return self.measure.upper_bound
 
     def value(self, theta: Theta) -> float:
         """Return the mean of the measure at the weights ``theta``."""

@@ -104,7 +104,7 @@ class LinearMeasured(Measured):
     @property
     def upper_bound(self) -> float:
         """A value that (1) never exceeds."""
-        return self.measure.most
+        return self.measure.upper_bound
 
     @cached_property
     def _profile(self) -> LinearProfile:
