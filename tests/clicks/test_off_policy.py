@@ -304,7 +304,7 @@ def test_the_command_needs_no_measure_and_takes_a_feature(folder, data, simulate
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--estimator", "snips"], "give --clicks LOG too"),
+        (["--estimator", "snips"], "add --clicks LOG, or leave it out"),
         (["--clicks", "log.csv", "-m", "AP"], "AP is not linear in the grades"),
         (["--clicks", "data.csv"], "data.csv"),
         (["--clicks", "log.csv", "--clip", "7"], "clip must be from 0 to 1, got 7"),

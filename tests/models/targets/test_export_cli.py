@@ -27,7 +27,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture
 def halves(monkeypatch):
-    monkeypatch.setitem(TARGETS.own, "halves", Halves)
+    monkeypatch.setitem(TARGETS.builtin, "halves", Halves)
 
 
 def test_a_file(files, tmp_path):
