@@ -26,6 +26,7 @@ from exactrank.learning.training.selection import average, choose
 from exactrank.models.architecture import LinearModel
 from exactrank.models.linear import Linear
 from exactrank.rankers import RANKERS
+from exactrank.rankers.structuredrank import POWERS
 from tests.killed import assert_resumed, killed, unbroken
 from tests.learning.optimizers.convex_problems import states
 from tests.rankers.test_rankers import judged, rows
@@ -147,8 +148,22 @@ def test_validation_data_chooses_all_that_is_left_open():
     assert ranker.score(valid) == max(progress.valid for progress in ranker.history_)
 
 
-def test_a_table_may_be_given():
+def test_folds_choose_the_power_of_a_shape():
+    data = judged(queries=30)
+    ranker = er.StructuredRank("nDCG@3", A="power", bound="convex", l2=0.1).fit(data)
+    chosen = ranker.model_.training["chosen"]["A"]
+    assert chosen in POWERS
+    assert np.array_equal(ranker.weights_, er.StructuredRank("nDCG@3", A=chosen, bound="convex", l2=0.1).fit(data).weights_)
+    others = [er.StructuredRank("nDCG@3", A=A, bound="convex", l2=0.1).fit(data).weights_ for A in POWERS if chosen != A]
+    assert not any(np.array_equal(ranker.weights_, other) for other in others)
+
+
+def test_a_table_or_a_power_may_be_given():
     data = judged()
+    shapes = (("linear", 0.9), (1.0, 0.1), ([1, 2 / 3, 1 / 3], 0.1))  # A(1) is 3, 1 and 1
+    linear, power, table = (er.StructuredRank("nDCG@3", l2=l2, A=A, bound="convex").fit(data).weights_ for A, l2 in shapes)
+    assert power == pytest.approx(table, abs=1e-3)
+    assert power == pytest.approx(3 * linear, abs=1e-3)
     by_name, by_table = (er.StructuredRank("nDCG@3", l2=0.1, A=A, bound="convex").fit(data) for A in ("linear", [3, 2, 1]))
     assert np.array_equal(by_name.weights_, by_table.weights_)
 
@@ -387,6 +402,7 @@ def test_a_convex_bound_that_is_of_use_is_not_told_to_be_none():
         ({"bound": "tight"}, SettingError, "bound='tight' is not"),
         ({"slack": "loose"}, SettingError, "slack='loose' is not"),
         ({"A": "square"}, SettingError, "A='square'"),
+        ({"A": -1.0}, SettingError, "A=-1.0"),
         ({"A": [1, 2]}, SettingError, "A is 1 at rank 1 and 2 after it"),
         ({"measure": "ERR"}, er.errors.IncompatibleError, "use nDCG, DCG, P, R, RBP, AP without cutoff, RR or Success"),
         ({"measure": "AP@10"}, er.errors.IncompatibleError, "AP without cutoff"),

@@ -16,7 +16,7 @@ from exactrank._support.serialize import from_record, to_record
 from exactrank.learning.objectives.losses import SquaredError
 from exactrank.learning.training.judge import Task
 from exactrank.learning.trees.forest import Trees
-from exactrank.rankers.training_data import training_data
+from exactrank.rankers.training_data import in_content_order, training_data
 from tests import killed
 from tests.models.test_tree_ensemble import same
 from tests.rankers.test_rankers import judged, mean, rows
@@ -173,6 +173,24 @@ def cubic_springs(pairs):
 def test_any_lambda_function_may_be_followed(lambdas):
     train, test = judged(queries=60, noise=0.1), judged(queries=60, noise=0.1, seed=2)
     assert KINDS["LambdaMART"](lambdas=lambdas, trees=60).fit(train).score(test) > 0.8
+
+
+@pytest.mark.parametrize("bound", ["convex", "ramp"])
+def test_boosting_the_structured_loss_is_functional_gradient_descent(bound):
+    """Chapelle, Le & Smola, section 6: each tree fits the negated slope of the loss, whose curvature counts as 1, and lowers the loss."""
+    data = in_content_order(judged(queries=60, noise=0.1))  # at equal scores the most violated ranking depends on the order
+    loss = er.losses.Structured(er.measures.NDCG(k=5), bound=bound)
+    settings = {"bags": 0, "query_fraction": 1.0, "feature_fraction": 1.0, "min_documents": 1, "shape": "best-first"}
+    lowest = [
+        -er.losses.slopes(data, er.LambdaMART("nDCG@5", lambdas=loss, trees=t, **settings).fit(data).predict(data), loss).values.mean()
+        for t in (1, 10, 40)
+    ]
+    assert lowest == sorted(lowest, reverse=True)
+    slope = er.losses.slopes(data, np.zeros(data.n_documents), loss).slope
+    first = er.LambdaMART("nDCG@5", lambdas=loss, trees=1, learning_rate=1.0, **settings).fit(data).predict(data)
+    leaves = [first == value for value in np.unique(first)]
+    assert len(leaves) > 2
+    assert first == pytest.approx(sum(slope[leaf].mean() * leaf for leaf in leaves), abs=1e-3)
 
 
 @pytest.mark.parametrize("measure", ["AP(rel=2)", "ERR@5", "RR(rel=2)", "P(rel=2)@3", "RBP", "Bpref", "PairwiseCorrect"])

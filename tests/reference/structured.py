@@ -19,6 +19,8 @@ def shape(structured, ranks, longest):
     """A at ranks 1 to ``ranks``."""
     measure, r = structured.measure, np.arange(1, ranks + 1)
     k = min(measure.cutoff, longest)
+    if isinstance(structured.A, float):
+        return np.array([(1 - (i / k)) ** structured.A if i < k else 0.0 for i in range(ranks)])
     if not isinstance(structured.A, str):
         return np.array([structured.A[i] if i < len(structured.A) else 0.0 for i in range(ranks)])
     values = {"linear": k + 1.0 - r, "sqrt": 1 / np.sqrt(r), "discount": measure.discounts(ranks)}[structured.A]

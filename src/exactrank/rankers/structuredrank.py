@@ -37,7 +37,10 @@ BATCH, STALE = 32, 30
 ROUGHLY = 10
 
 Solver = Literal["cutting-plane", "bundle", "subgradient", "conjugate"]
-Shapes = Sequence[Shape | tuple[float, ...]]
+Shapes = Sequence[Shape | float | tuple[float, ...]]
+
+#: The powers that A="power" tries.
+POWERS = 0.25, 0.5, 1.0, 2.0, 4.0
 
 
 class StructuredRanker(LargeMarginRanker):
@@ -144,14 +147,17 @@ class StructuredRank(StructuredRanker):
 
     name = "structuredrank"
 
-    A: Literal["linear", "sqrt", "discount", "auto"] | Sequence[float] = setting(
+    A: Literal["linear", "sqrt", "discount", "auto", "power"] | float | Sequence[float] = setting(
         default="linear",
-        help="How much the score at rank r counts in the joint features: max(k+1-r, 0), 1/sqrt(r), the measure's discount, or (in"
-        ' Python) a table; "auto" lets validation data choose, or folds.',
+        help="How much the score at rank r counts in the joint features: max(k+1-r, 0), a power of it (a number), 1/sqrt(r), the measure's"
+        ' discount, or (in Python) a table. Validation data or folds choose among the words with "auto", and the number with "power".',
+        above=0,
     )
 
     @property
     def _shapes(self) -> Shapes:
         if self.A == "auto":
             return get_args(Shape)
-        return (self.A if isinstance(self.A, str) else tuple(self.A),)
+        if self.A == "power":
+            return POWERS
+        return (self.A if isinstance(self.A, str | float) else tuple(self.A),)

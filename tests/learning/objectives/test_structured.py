@@ -1,6 +1,7 @@
 """Structured losses: against a look at every ranking, and what holds for all of them."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ PAIRS = st.one_of(
     st.builds(er.measures.Success, k=st.integers(1, 4), rel=REL),
 )
 TABLES = st.lists(st.integers(0, 9), max_size=8).map(lambda rest: tuple(sorted([*rest, 4], reverse=True)))
-SHAPES = st.one_of(st.sampled_from(["linear", "sqrt", "discount"]), TABLES)
+SHAPES = st.one_of(st.sampled_from(["linear", "sqrt", "discount", 0.5, 1.0, 3.0]), TABLES)
 SEED = st.integers(0, 3)
 
 
@@ -191,11 +192,21 @@ def test_the_ramp_is_the_least_of_the_losses(case, seed):
     assert np.all(separate(data, s, ramp).losses <= separate(data, s, convex).losses + 1e-9)
 
 
+@dataclass(frozen=True)
+class Bound:
+    """An objective that is known on one set of documents."""
+
+    loss: _core.StructuredLoss
+
+    def on(self, data):
+        return self.loss
+
+
 @given(several(RAMP), st.data())
 def test_a_step_of_the_concave_convex_procedure_touches_the_ramp_and_lies_above(case, drawn):
     ramp, data, s = case
     there = s + drawn.draw(st.sampled_from([0.01, 1.0])) * np.random.default_rng(0).normal(size=len(s))
-    step = ramp.towards(data, s)
+    step = Bound(ramp.towards(data, s))
     touching, above, below = slopes(data, s, step), slopes(data, there, step), slopes(data, there, ramp)
     np.testing.assert_allclose(touching.values, slopes(data, s, ramp).values, atol=1e-9)
     np.testing.assert_array_equal(touching.slope, slopes(data, s, ramp).slope)
@@ -361,8 +372,8 @@ def test_targets_are_for_one_set_of_documents():
     data, structured = one_query([0.0, 1.0]), Structured(er.measures.NDCG())
     with pytest.raises(DataError, match="scores hold nan"):
         structured.towards(data, [0.0, math.nan])
-    with pytest.raises(DataError, match="targets for 2 documents, and the data has 3"):
-        structured.towards(data, [0.0, 1.0]).on(one_query([0.0, 1.0, 2.0]))
+    with pytest.raises(ValueError, match="what is asked about has a length of 3; expected 2"):
+        slopes(one_query([0.0, 1.0, 2.0]), [0.0, 1.0, 2.0], Bound(structured.towards(data, [0.0, 1.0])))
 
 
 @pytest.mark.parametrize(
@@ -390,7 +401,7 @@ def test_a_shape_belongs_to_positional_measures(measure):
         ((2.0, math.nan, 1.0), "A is nan at rank 2"),
         ((), "is the same at all ranks"),
         ((0.0, 0.0), "is the same at all ranks"),
-        ("square", "'linear', 'sqrt', 'discount' or a table"),
+        ("square", "'linear', 'sqrt', 'discount', a power such as 0.5 or a table"),
     ],
 )
 def test_shapes_that_sorting_does_not_make_largest_are_refused(table, says):

@@ -11,8 +11,8 @@ All of them are at least delta of the ranking by score, and (2) is the least; bu
 several perfect rankings, documents of equal worth get a random order. The measures, and their most violated rankings y:
 
 positional (nDCG, DCG, P, R, RBP)    c_i(y) = A(rank of i): "linear" max(k + 1 - r, 0) with k the cutoff, or else the longest list;
-    "sqrt" 1 / sqrt(r) and "discount" the measure's own, both 0 beyond k; or a table, 0 beyond its end. The most violated ranking
-    is an assignment of documents to positions.
+    "sqrt" 1 / sqrt(r) and "discount" the measure's own, both 0 beyond k; a power p of the first, max(1 - (r - 1) / k, 0)^p; or a table,
+    0 beyond its end. The most violated ranking is an assignment of documents to positions.
 AP    c from all pairs of a relevant document i and another j (Yue, Finley, Radlinski & Joachims 2007):
 
     c(y) . s = 1 / (R N) sum_ij +-(s_i - s_j),    + where y has i above j,    R relevant and N other documents            (4)
@@ -37,8 +37,9 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank._support.arguments import check_kind
+from exactrank._support.arguments import check_kind, check_number
 from exactrank._support.arrays import PerDocument, PerQuery
+from exactrank._support.numerics import power
 from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Dataset
 from exactrank.data.ranking_data import RankingData, check_data
@@ -65,7 +66,7 @@ class Structured:
     """(1), (2) or (3) negated, to be maximized; ``A`` belongs to positional measures, ``seed`` draws among ties, from ``first`` on."""
 
     measure: Measure
-    A: Shape | tuple[float, ...] = "linear"
+    A: Shape | float | tuple[float, ...] = "linear"
     bound: Bound = "convex"
     slack: Slack = "margin"
     seed: int = 0
@@ -80,10 +81,12 @@ class Structured:
             raise SettingError("slack='rescaled' has no ramp bound; use bound='convex', or slack='margin'")
         if self.seed < 0:
             raise SettingError(f"a seed must be at least 0, got {self.seed}")
-        if not isinstance(self.A, str):
+        if isinstance(self.A, int | float):
+            check_number("A", self.A, above=True)
+        elif not isinstance(self.A, str):
             object.__setattr__(self, "A", _checked_table(self.A))
         elif self.A not in ("linear", "sqrt", "discount"):
-            raise SettingError(f"A={self.A!r} is not one of 'linear', 'sqrt', 'discount' or a table such as (3, 2, 1)")
+            raise SettingError(f"A={self.A!r} is not one of 'linear', 'sqrt', 'discount', a power such as 0.5 or a table such as (3, 2, 1)")
         positional = isinstance(_separable(self.measure), Positional)
         if self.A != "linear" and not positional:
             raise SettingError(f"A belongs to positional measures, and {self.measure} is not one; leave it out")
@@ -104,15 +107,16 @@ class Structured:
         """What c(y) . s changes by when the score at the first rank rises by one: A(1); 1 for (4), where all scores of a kind rise."""
         return float(self._by_position(self.measure, data.longest)[0][0]) if isinstance(self.measure, Positional) else 1.0
 
-    def towards(self, data: RankingData, scores: npt.ArrayLike) -> "Towards":
-        """(1) with the ranking by ``scores``, one per row in the caller's order, as the target: at these scores it is (2).
+    def towards(self, data: RankingData, scores: npt.ArrayLike) -> _core.StructuredLoss:
+        """(1) on ``data``, with the ranking by ``scores``, one per row in the caller's order, as the target: at these scores it is (2).
 
         As a function of other scores it is convex and nowhere less than (2): a step of the concave-convex procedure.
         """
         s = data.group(checked_scores(data, scores))
         if not np.all(np.isfinite(s)):
             raise DataError(f"scores hold {s[~np.isfinite(s)][0]}; give finite numbers")
-        return Towards(self, self.separation(data).coefficients(s, data.indptr, None))
+        separation = self.separation(data)
+        return _core.StructuredLoss(separation, separation.coefficients(s, data.indptr, None), self.slack == "rescaled")
 
     def separation(self, data: RankingData) -> _core.Separation:
         """What finds the most violated rankings of ``data``, and c of rankings by score."""
@@ -148,23 +152,12 @@ class Structured:
             )
         ranks = np.arange(1, k + 1, dtype=np.float64)
         shapes = {"linear": k + 1 - ranks, "sqrt": 1 / np.sqrt(ranks), "discount": d}
-        a = shapes[self.A] if isinstance(self.A, str) else np.array(self.A[:most])
+        if isinstance(self.A, str | tuple):
+            a = shapes[self.A] if isinstance(self.A, str) else np.array(self.A[:most])
+        else:
+            a = power(shapes["linear"] / k, self.A)
         count = max(len(a), k)
         return np.pad(a, (0, count - len(a))), np.pad(d, (0, count - k))
-
-
-@dataclass(frozen=True, eq=False)
-class Towards:
-    """The loss of ``structured`` with other targets, one per document in grouped order."""
-
-    structured: Structured
-    targets: PerDocument
-
-    def on(self, data: RankingData) -> _core.StructuredLoss:
-        """Itself on the data that the targets are for."""
-        if len(self.targets) != data.n_documents:
-            raise DataError(f"there are targets for {len(self.targets)} documents, and the data has {data.n_documents}; give the same data")
-        return _core.StructuredLoss(self.structured.separation(data), self.targets, self.structured.slack == "rescaled")
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +171,7 @@ class TowardsRanking:
     def on(self, data: RankingData) -> _core.StructuredLoss:
         """Itself on ``data``."""
         scores = self.architecture.scores(self.theta, data.X)
-        return self.structured.towards(data, data.ungroup(scores)).on(data)
+        return self.structured.towards(data, data.ungroup(scores))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
