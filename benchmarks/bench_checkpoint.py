@@ -32,22 +32,22 @@ def made() -> er.RankingData:
     return er.RankingData.from_arrays(X, y, group=[20] * (DOCUMENTS // 20))
 
 
-class Timed(run.Root):
+class Timed(run.RootRecorder):
     """Makes a checkpoint at each of the last steps, and takes the time of it."""
 
     seconds: list[float]
 
-    def _heard(self, progress: Any, *more: Any) -> None:
+    def _record(self, progress: Any, *more: Any) -> None:
         self._due = -np.inf if progress.step > progress.steps - TIMED else np.inf
         start = time.perf_counter()
-        super()._heard(progress, *more)
+        super()._record(progress, *more)
         if self._due != np.inf:
             Timed.seconds.append(time.perf_counter() - start)
 
 
 def main() -> None:
     data, rows, times = made(), [], {}
-    base.Root = Timed  # type: ignore[misc]
+    base.RootRecorder = Timed  # type: ignore[misc]
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         path = Path(folder) / "model.json.checkpoint"
         for name, ranker in FITS.items():

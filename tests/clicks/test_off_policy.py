@@ -249,10 +249,12 @@ def test_bad_logs_are_refused(simulated, data):
         er.evaluate(documents(), np.arange(10), MEASURE, clicks=one, propensity="1/k")
     with pytest.raises(er.errors.DataError, match="no query of the log is in the data"):
         er.evaluate(documents(), np.arange(10), MEASURE, clicks=simulated.clicks, propensity="1/k")
-    odd = er.clicks.Clicks.from_arrays(["a", "b", "c"], ["v", "unheard-of", "v"], [1, 1, 1], [1, 1, 1])  # query c is not asked for
-    with pytest.raises(er.errors.DataError, match="1 of 2 documents of the log have no features: 'unheard-of' of query 'b'"):
+    odd = er.clicks.Clicks.from_arrays(
+        ["a", "b", "c"], ["v", "judge_by_objective-of", "v"], [1, 1, 1], [1, 1, 1]
+    )  # query c is not asked for
+    with pytest.raises(er.errors.DataError, match="1 of 2 documents of the log have no features: 'judge_by_objective-of' of query 'b'"):
         er.evaluate(documents(), np.arange(10), MEASURE, clicks=odd, propensity="1/k")
-    with pytest.warns(LeftOutWarning, match="unheard-of"):
+    with pytest.warns(LeftOutWarning, match="judge_by_objective-of"):
         found = er.evaluate(documents(), np.arange(10), MEASURE, clicks=odd, propensity="1/k", unknown="drop")
     assert (found.clicks, found.effective_sample_size) == (1, 1)
     with pytest.raises(er.errors.DataError, match="no document ids"):

@@ -660,11 +660,11 @@ def test_compare_takes_folds_and_given_parts(data, tmp_path):
     first = tmp_path / "letor" / "Fold1"
     both = json.loads(ok("compare", tmp_path / "letor", first, "--methods", "ridge", "--out", tmp_path / "a", "--json"))
     assert [each["name"] for each in both["datasets"]] == ["letor", "Fold1"]
-    *by_folds, by_folder = both["fits"]
+    *cross_validate, by_folder = both["fits"]
     given = ["--valid", first / "vali.txt", "--test", first / "test.txt"]
     by_parts = json.loads(ok("compare", first / "train.txt", *given, "--methods", "ridge", "--out", tmp_path / "c", "--json"))
-    assert [fit["fold"] for fit in by_folds] == ["Fold1", "Fold2", "Fold3"]
-    assert by_folds[0]["test"] == by_folder["test"] == by_parts["fits"][0]["test"]
+    assert [fit["fold"] for fit in cross_validate] == ["Fold1", "Fold2", "Fold3"]
+    assert cross_validate[0]["test"] == by_folder["test"] == by_parts["fits"][0]["test"]
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,7 @@ from exactrank._support.pictures import Plottable
 from exactrank._support.tables import COLUMNS, ROWS, Table, Tabular
 from exactrank.compare.results import Trial
 from exactrank.data.formats.trec import Judgments, RetrievalRun
-from exactrank.learning.training.history import History
-from exactrank.learning.training.progress import Progress
+from exactrank.learning.training.progress import History, Progress
 from exactrank.models.base import Scorer
 from tests import GOLDEN, ROOT
 from tests.compare.comparisons import make_comparison, with_failure

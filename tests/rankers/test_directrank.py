@@ -15,7 +15,7 @@ from exactrank.learning.objectives.profile import GivenWeights
 from exactrank.learning.objectives.ridge import ridge_weights
 from exactrank.learning.objectives.softmax import InDeviations, SoftmaxLikelihood
 from exactrank.learning.objectives.step_function import Interval
-from exactrank.learning.objectives.within_query import centered, deviation
+from exactrank.learning.objectives.within_query import center, deviation
 from exactrank.learning.optimizers.slopes import maximum
 from exactrank.learning.training.combinators import bootstrap
 from exactrank.rankers.training_data import check_measure_distinguishes
@@ -243,7 +243,7 @@ def test_the_softmax_slope_is_that_of_its_value(seed, name):
 def test_ridge_regression_is_scikit_learns_on_centered_data(seed):
     data = judged(seed=seed, queries=7)
     weight = np.random.default_rng(seed).random(7) + 0.1
-    X, y = centered(data.X, data.indptr), centered(data.y, data.indptr)
+    X, y = center(data.X, data.indptr), center(data.y, data.indptr)
     each = np.repeat(weight, data.sizes)
     unit = np.sqrt(each @ X**2)
     theirs = Ridge(alpha=0.5, fit_intercept=False).fit(X / unit, y, sample_weight=each).coef_ / unit
@@ -256,9 +256,9 @@ def test_ridge_regression_is_the_same_by_documents_where_features_outnumber_them
     X, y, weight = rng.standard_normal((12, 40)), rng.integers(0, 3, 12), rng.random(4) + 0.1
     X[:, 3] = 7.0
     wide = er.RankingData.from_arrays(X, y, group=[3] * 4, query_weight=weight)
-    Z, each = centered(wide.X, wide.indptr), np.repeat(weight, 3)
+    Z, each = center(wide.X, wide.indptr), np.repeat(weight, 3)
     unit = np.where(np.arange(40) == 3, 1.0, np.sqrt(each @ Z**2))
-    theirs = Ridge(alpha=0.5, fit_intercept=False).fit(Z / unit, centered(wide.y, wide.indptr), sample_weight=each).coef_ / unit
+    theirs = Ridge(alpha=0.5, fit_intercept=False).fit(Z / unit, center(wide.y, wide.indptr), sample_weight=each).coef_ / unit
     np.testing.assert_allclose(ridge_weights(wide, 0.5), theirs, rtol=1e-7, atol=1e-12)
 
 
@@ -281,4 +281,4 @@ def test_a_place_is_what_evaluation_says():
         assert moved.value == pytest.approx(best.value, abs=1e-12)
         assert moved.value == pytest.approx(mean("nDCG@5", data, data.X @ moved.theta), abs=1e-12)
         assert place.profile(direction).best().value == pytest.approx(best.value, abs=1e-12)
-    assert deviation(data.X[:, 0], data.indptr) == pytest.approx(np.sqrt(np.mean(centered(data.X[:, 0], data.indptr) ** 2)))
+    assert deviation(data.X[:, 0], data.indptr) == pytest.approx(np.sqrt(np.mean(center(data.X[:, 0], data.indptr) ** 2)))

@@ -18,10 +18,10 @@ from exactrank.learning.objectives.losses import PairHinge
 from exactrank.learning.objectives.regularized_risk import RegularizedRisk
 from exactrank.learning.objectives.structured import Structured
 from exactrank.learning.optimizers.slopes import LBFGS
-from exactrank.learning.training.combinators import by_folds
+from exactrank.learning.training.combinators import cross_validate
 from exactrank.learning.training.judge import Judge, Task
 from exactrank.learning.training.progress import Trained, Verdict
-from exactrank.learning.training.run import Root, Run
+from exactrank.learning.training.run import RootRecorder, Run
 from exactrank.learning.training.selection import average, choose
 from exactrank.models.architecture import LinearModel
 from exactrank.models.linear import Linear
@@ -186,12 +186,12 @@ class Guess:
 
 
 def test_folds_hold_out_each_query_once_and_choose_the_best():
-    guess, root = Guess(), Root()
+    guess, root = Guess(), RootRecorder()
     chosen = []
 
     def run(recorder):
         inner = recorder.part(view=Linear)
-        chosen.append(choose(by_folds(guess, 3, guess.judge, 5, 0, inner)).number)
+        chosen.append(choose(cross_validate(guess, 3, guess.judge, 5, 0, inner)).number)
         return Trained(inner.choice.candidate(), inner.choice.verdict)
 
     best = root.train(run).iterate
@@ -346,8 +346,8 @@ def cases():
     made |= {f"structuredrank {solver}": {"measure": "nDCG@3", "solver": solver, "max_iter": 6} for solver in SOLVERS}
     fixed = {f"structuredrank {solver} long": {"measure": "nDCG@3", "solver": solver, "l2": 0.01, "folds": 2} for solver in SOLVERS}
     rankers = {name: RANKERS[name.split()[0]](**given) for name, given in (made | fixed).items()}
-    by_folds = {f"{name} by folds": (clone(ranker).set_params(folds=2), data, None) for name, ranker in rankers.items()}
-    return by_folds | {f"{name} by validation": (rankers[name], data, valid) for name in made}
+    cross_validate = {f"{name} by folds": (clone(ranker).set_params(folds=2), data, None) for name, ranker in rankers.items()}
+    return cross_validate | {f"{name} by validation": (rankers[name], data, valid) for name in made}
 
 
 def test_a_killed_fit_is_resumed_to_the_bit(tmp_path):

@@ -20,7 +20,7 @@ from exactrank.data.blocks import wide_blocks
 from exactrank.data.sharded import open_shards
 from exactrank.data.shards import concatenate, query_range, read_shards
 from exactrank.data.write_shards import write_shards
-from exactrank.learning.objectives.parametric import Posed
+from exactrank.learning.objectives.parametric import GradientProblem
 from exactrank.rankers import RANKERS
 from exactrank.rankers.training_data import training_data
 
@@ -520,7 +520,7 @@ def test_no_cut_changes_a_slope_of_a_batch(tmp_path_factory, ends, seed, size):
         er.losses.SampledLambdas(er.measures.NDCG(), samples=2),
     ):
         answers = [
-            Posed(objective, er.models.LinearModel().on(each), each, 0.1, threads).slope_of(theta, batch)
+            GradientProblem(objective, er.models.LinearModel().on(each), each, 0.1, threads).slope_of(theta, batch)
             for each, threads in [(theirs, 1), (theirs, 3), (ours, 1)]
         ]
         for value, slope in answers[1:]:

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 import exactrank as er
 from exactrank.data.folds import FoldNumbers
 from exactrank.learning.objectives.ridge import ridge_paths, ridge_weights
-from exactrank.learning.objectives.within_query import centered
+from exactrank.learning.objectives.within_query import center
 from exactrank.rankers.ridge import STRENGTHS
 from tests.rankers.test_rankers import rows
 
@@ -74,12 +74,12 @@ def test_a_fold_is_left_out(seed, features):
     X, y, qid = rows(queries=6, features=features, seed=seed)
     data, dealt = er.RankingData.from_arrays(X, y, qid=qid), FoldNumbers(6, 3, seed)
     fold = dealt.of(0, 6)
-    unit = np.sqrt(np.sum(centered(data.X, data.indptr) ** 2, axis=0))
+    unit = np.sqrt(np.sum(center(data.X, data.indptr) ** 2, axis=0))
     for part, found in enumerate(ridge_paths(data, STRENGTHS, dealt)):
         seen = data.take_queries(fold != part)
-        Z = centered(seen.X, seen.indptr) / unit
+        Z = center(seen.X, seen.indptr) / unit
         for ours, l2 in zip(found, STRENGTHS, strict=True):
-            theirs = np.linalg.solve(Z.T @ Z + l2 * np.eye(features), Z.T @ centered(seen.y, seen.indptr)) / unit
+            theirs = np.linalg.solve(Z.T @ Z + l2 * np.eye(features), Z.T @ center(seen.y, seen.indptr)) / unit
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
 
 

@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 import exactrank as er
 from exactrank._support.tables import Table
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.learning.objectives.parametric import Posed
+from exactrank.learning.objectives.parametric import GradientProblem
 from exactrank.reproduce import EXPERIMENTS, find_experiment
 from exactrank.reproduce.artificial import PermutedPolynomial, correlated, three_parts
 from exactrank.reproduce.experiment import chosen, fitted
@@ -392,8 +392,8 @@ def test_the_slope_stands_for_differences():
 def test_nets_are_trained_for_all_epochs_with_restarts(monkeypatch):
     """With the published patience of 50 epochs no restart would come before validation data ends training, were that to."""
     starts = []
-    start = Posed.start
-    monkeypatch.setattr(Posed, "start", lambda self, rng: starts.append(1) or start(self, rng))
+    start = GradientProblem.start
+    monkeypatch.setattr(GradientProblem, "start", lambda self, rng: starts.append(1) or start(self, rng))
     lines = []
     tiny("lambdarank-ranknet", queries=(2, 2, 2), hidden=(None,), rates=(0.5,), epochs=130).run(lines.append)
     assert len(lines) == 2

@@ -173,7 +173,7 @@ def test_the_declaration_is_all_there_is(name):
         (lambda: er.LambdaMART(eta=5), "here it is called learning_rate"),
         (lambda: er.DirectRank(max_rounds=5), "here it is called max_iter"),
         (lambda: er.Ridge(sede=5), "did you mean seed?"),
-        (lambda: er.Ridge(unheard=5), "it has measure, "),
+        (lambda: er.Ridge(judge_by_objective=5), "it has measure, "),
         (lambda: er.DirectRank(order="cyclc").fit("x"), 'order=\'cyclc\' is not "cyclic", "random" or "greedy"; did you mean "cyclic"?'),
     ],
 )

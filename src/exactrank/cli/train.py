@@ -295,7 +295,7 @@ class TrainingJob:
             reached = [f"{part[str(constraint)]:.4f}" for part in training["constraints"].values()]
             table.row(str(constraint), *reached, repr(constraint))
         show(table)
-        if self.ranker.selection_.chosen is not None:
+        if self.ranker.selection_.choice is not None:
             print_line(f"{self.ranker.selection_}")
         print_line(f"{path}: {model.scorer.kind} model of {model.scorer.n_features:,} features")
 

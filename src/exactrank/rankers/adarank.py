@@ -15,7 +15,7 @@ from exactrank._support.settings import setting
 from exactrank.learning.objectives.measured import Measured, QueryPerformance
 from exactrank.learning.optimizers import boosting
 from exactrank.learning.optimizers.base import Theta
-from exactrank.learning.training.combinators import seen
+from exactrank.learning.training.combinators import map_iterates
 from exactrank.learning.training.judge import Judge, Task
 from exactrank.learning.training.progress import Trained
 from exactrank.learning.training.run import Recorder, Run
@@ -65,4 +65,4 @@ class AdaRank(Ranker):
             task, lambda theta: architecture.score(theta, task.threads), by_objective=True, reported=measured.reported_value
         )
         run = Run(boosting.AdaRankOptimizer(self.rest), problem, np.zeros(data.n_features), judge, self.max_iter, self.seed, self.patience)
-        return seen(run, architecture.at, recorder)
+        return map_iterates(run, architecture.at, recorder)

@@ -27,9 +27,8 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.data.shards import Shards
 from exactrank.errors import DataError, ExactRankError, SettingError
 from exactrank.learning.training.combinators import bags
-from exactrank.learning.training.history import History
 from exactrank.learning.training.judge import Task
-from exactrank.learning.training.progress import Listener, Trained
+from exactrank.learning.training.progress import History, Listener, Trained
 from exactrank.learning.training.run import Journal, Recorder
 from exactrank.learning.training.selection import Selection
 from exactrank.measures.base import Measure

@@ -265,7 +265,7 @@ class Blend(Ranker):
             terms = [(scorer, weight) for scorer, weight in terms if weight]
         scorer = sum_of([scorer for scorer, _ in terms], [weight for _, weight in terms])
         place = len(ready)
-        verdict = recorder.finished(scorer, task.verdict, recorder.made, recorder.made * members // place, f"blend {place}")
+        verdict = recorder.record_result(scorer, task.verdict, recorder.steps, recorder.steps * members // place, f"blend {place}")
         choices: dict[str, object] = {
             "weights": dict(zip(families, weights.tolist(), strict=True)),
             "members": [member.name for member in ready],
@@ -273,7 +273,7 @@ class Blend(Ranker):
         if remarks:
             choices["remarks"] = list(remarks)
         trouble = next((member.trouble for member in ready if member.trouble), "")
-        return Trained(scorer, verdict, recorder.made, trouble, choices)
+        return Trained(scorer, verdict, recorder.steps, trouble, choices)
 
     def _weights(self, bound: BoundMeasure, scores: npt.NDArray[np.float64], counted: PerQuery) -> Weights:
         """Return the best weights of (1) on queries with these weights, or equal ones by the setting."""

@@ -27,7 +27,7 @@ from exactrank.learning.optimizers.base import State
 from exactrank.learning.optimizers.boosting import Growth
 from exactrank.learning.training.judge import Task
 from exactrank.learning.training.progress import Trained
-from exactrank.learning.training.run import Journal, Recorder, Run, Standing
+from exactrank.learning.training.run import Journal, Recorder, Run, RunState
 from exactrank.learning.training.selection import StepChoice
 from exactrank.learning.trees.bins import MOST_CATEGORIES, Layout
 from exactrank.learning.trees.forest import Forest, Trees, Weigher
@@ -219,7 +219,7 @@ class BoostedRanker(Ranker):
             scorer = model.scorer.relative_to(training.data.offset, training.data.feature_names)
             trees = Trees.of(scorer.table)
             verdict = Task(parse_measure(self.measure), training.data, training.valid, self.threads).verdict(scorer)
-            journal.entries["/0"] = Standing(State(trees, 0.0, trees.count), StepChoice.of(trees, verdict, trees.count))
+            journal.entries["/0"] = RunState(State(trees, 0.0, trees.count), StepChoice.of(trees, verdict, trees.count))
         return journal
 
     def _is_one_forest(self, training: TrainingData) -> bool:

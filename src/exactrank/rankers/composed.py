@@ -19,7 +19,7 @@ import numpy as np
 
 from exactrank._support.settings import SOME, VALID, setting
 from exactrank.data.dataset import CachedScore, Dataset, Score
-from exactrank.learning.objectives.bounded_gain import selecting
+from exactrank.learning.objectives.bounded_gain import for_selection
 from exactrank.learning.objectives.measured import LinearMeasured, Measured
 from exactrank.learning.objectives.parametric import ForceProblem, Parametric
 from exactrank.learning.objectives.ridge import ridge_weights
@@ -27,7 +27,7 @@ from exactrank.learning.objectives.score_space import Objective, is_conservative
 from exactrank.learning.objectives.within_query import deviation_of
 from exactrank.learning.optimizers.base import Optimizer, Theta, fitting
 from exactrank.learning.optimizers.coordinate import CoordinateSearch
-from exactrank.learning.training.combinators import Phase, seen
+from exactrank.learning.training.combinators import Phase, map_iterates
 from exactrank.learning.training.judge import Judge, Task
 from exactrank.learning.training.progress import Trained
 from exactrank.learning.training.run import Recorder, Run
@@ -62,7 +62,7 @@ class Composition:
             return kind(worst_tie_order(objective).over(self.task.data, threads=self.task.threads), self.architecture)
         if is_conservative(objective):
             return Parametric(objective, self.architecture, self.task.data, self.l2, self.task.threads)
-        selects = selecting(worst_tie_order(self.task.measure).over(self.task.data, threads=self.task.threads))
+        selects = for_selection(worst_tie_order(self.task.measure).over(self.task.data, threads=self.task.threads))
 
         def judge(theta: Theta) -> float:
             """Return the value for forces, which have no objective: the measure that the judge selects by, on training data."""
@@ -147,4 +147,4 @@ class Composed(Ranker):
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         recipe = Composition(task, self.scorer.on(task.data), self.l2, self.patience, self.seed)
         phase = recipe.phase(recipe.problem(task.measure if self.objective is None else self.objective), self.optimizer, self.max_iter)
-        return seen(partial(phase, recipe.start(self.start == "ridge")), recipe.architecture.at, recorder)
+        return map_iterates(partial(phase, recipe.start(self.start == "ridge")), recipe.architecture.at, recorder)

@@ -15,10 +15,10 @@ from exactrank._support.settings import Range, setting
 from exactrank.learning.objectives.linear_profile import LinearValue
 from exactrank.learning.optimizers.base import Theta
 from exactrank.learning.optimizers.step_search import StepSearch
-from exactrank.learning.training.combinators import Part, restarts, seen, start_names
+from exactrank.learning.training.combinators import map_iterates, restarts, start_names
 from exactrank.learning.training.judge import Judge, Task
 from exactrank.learning.training.progress import Trained
-from exactrank.learning.training.run import Recorder, Run
+from exactrank.learning.training.run import Recorder, Run, TrainingRun
 from exactrank.measures.ties import worst_tie_order
 from exactrank.models.architecture import LinearModel
 from exactrank.models.base import Scorer
@@ -56,12 +56,12 @@ class CoordinateAscent(Ranker):
 
         first = task.start.weights * scale if isinstance(task.start, Linear) else np.ones(data.n_features)
 
-        def run(number: int) -> Part[Theta]:
+        def run(number: int) -> TrainingRun[Theta]:
             rng = np.random.default_rng([self.seed, number])
             theta = standard_normal(rng, data.n_features) if number else first
             return Run(search, value, theta, judge, self.max_iter * data.n_features, rng)
 
         runs = [run(number) for number in range(self.restarts)]
-        return seen(
+        return map_iterates(
             partial(restarts, runs, names=start_names(len(runs))), lambda theta: Linear(theta / scale, data.feature_names), recorder
         )

@@ -39,8 +39,8 @@ from exactrank.learning.objectives.within_query import deviation_of
 from exactrank.learning.optimizers.base import Theta
 from exactrank.learning.optimizers.coordinate import CoordinateSearch, GuardedProblem, Limits, Powell, Profiled, RandomDirections, ascend
 from exactrank.learning.optimizers.slopes import maximum
-from exactrank.learning.training.combinators import bags, bootstrap, restarts, seen, start_names
-from exactrank.learning.training.judge import Judge, Task, unheard
+from exactrank.learning.training.combinators import bags, bootstrap, map_iterates, restarts, start_names
+from exactrank.learning.training.judge import Judge, Task, judge_by_objective
 from exactrank.learning.training.progress import Trained, Verdict
 from exactrank.learning.training.run import Recorder, Run
 from exactrank.measures.bound import DatasetMeasure
@@ -223,7 +223,7 @@ class _Search:
             theta = self.towards_constraints(goal, theta)
             solver = RandomDirections(solver, self.scale(), ranker.seed)
         run = Run(solver, goal, theta, self.constrained_verdict, ranker.max_iter or ROUNDS, rng)
-        return seen(run, lambda theta: Linear(theta, self.task.data.feature_names), recorder)
+        return map_iterates(run, lambda theta: Linear(theta, self.task.data.feature_names), recorder)
 
     def mean(self, count: int, start: Start, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """Return (1); the models are trained beside each other."""
@@ -240,7 +240,7 @@ class _Search:
         if np.any(left_out > 0):
             problem = GuardedProblem(problem, self.problem(threads, replace(draw, left_out=True)))
         theta = self.start(start, rng, recorder) if start == "random" else shared
-        return self.in_bag(problem, theta, unheard, rng, recorder)
+        return self.in_bag(problem, theta, judge_by_objective, rng, recorder)
 
     def cross_fit(self, start: Start, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         """Train on the queries of one model of a cross-fit; the other queries choose the round."""
@@ -264,7 +264,7 @@ class _Search:
             return Linear(theta / size if size > 0 and self.limits.scale_free else theta, data.feature_names)
 
         solver = CoordinateSearch("random", self.limits, ranker.tolerance, ranker.share if np.any(theta) else 1.0)
-        return seen(Run(solver, problem, theta, judge, ranker.max_iter or 1, rng), scorer, recorder)
+        return map_iterates(Run(solver, problem, theta, judge, ranker.max_iter or 1, rng), scorer, recorder)
 
     def problem(self, threads: int | None, draw: BootstrapWeights | None = None) -> LinearProfile:
         """Return the measure of all queries, or of those in ``draw``."""
@@ -315,9 +315,9 @@ class _Search:
         if kind == "random":
             return standard_normal(rng, data.n_features) * self.scale()
         if kind in RANKERS:
-            return recorder.remembered(str(kind), lambda: self.weights_of(RANKERS[kind]))
+            return recorder.remember(str(kind), lambda: self.weights_of(RANKERS[kind]))
         if isinstance(kind, str):
-            return recorder.remembered("softmax", lambda: softmax_weights(self.measure))
+            return recorder.remember("softmax", lambda: softmax_weights(self.measure))
         theta, names = np.array(kind, np.float64), data.feature_names
         if len(theta) != len(names):
             raise SettingError(f"start has {len(theta)} weights for {len(names)} features; give one per feature")

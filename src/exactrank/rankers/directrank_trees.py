@@ -155,7 +155,7 @@ class DirectRankTrees(LambdaMART):
             return trained
         assert isinstance(trained.iterate, TreeEnsemble)
         scorer = refit_weights(trained.iterate, task, self.leverage, self.seed, recorder)
-        verdict = recorder.finished(scorer, task.verdict, recorder.made, recorder.made)
+        verdict = recorder.record_result(scorer, task.verdict, recorder.steps, recorder.steps)
         return trained if verdict.goodness < trained.verdict.goodness else replace(trained, iterate=scorer, verdict=verdict)
 
 
@@ -170,7 +170,7 @@ def refit_weights(scorer: TreeEnsemble, task: Task, bags: int, seed: int, record
     trees = replace(data, X=outputs, feature_names=tuple(f"tree {t}" for t in range(scorer.n_trees)), offset=None, levels={})
     ones = np.ones(scorer.n_trees)
     again = DirectRank(measure, bags=bags, start=ones.tolist(), low=0.0, high=MOST, share=SHARE, seed=seed, threads=threads)
-    mean = recorder.remembered("leverage", lambda: again.train(Task(measure, trees, threads=threads), Recorder()).iterate)
+    mean = recorder.remember("leverage", lambda: again.train(Task(measure, trees, threads=threads), Recorder()).iterate)
     towards, search = linear_weights(mean) - ones, LineSearch(bound)
     search.start(outputs.sum(axis=1, dtype=np.float64))
     step = search.best(_core.linear_scores(outputs, towards, thread_count(threads)), 0.0, 1.0).middle()

@@ -22,10 +22,9 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.data.sharded import dataset_of, with_kernels
 from exactrank.data.shards import Shards
 from exactrank.errors import IncompatibleError, InterruptedWarning
-from exactrank.learning.training.history import History
 from exactrank.learning.training.judge import Task
-from exactrank.learning.training.progress import Listener, Progress, Trained, line_of
-from exactrank.learning.training.run import Journal, Root
+from exactrank.learning.training.progress import History, Listener, Progress, Trained, line_of
+from exactrank.learning.training.run import Journal, RootRecorder
 from exactrank.learning.training.selection import Selection
 from exactrank.measures.evaluate import Result
 from exactrank.models.base import Scorer
@@ -96,7 +95,7 @@ class Outcome:
 
     trainer: "Ranker"
     trained: Trained[Scorer]
-    root: Root
+    root: RootRecorder
     journal: Journal
 
 
@@ -125,7 +124,7 @@ def train(
     journal = Journal() if resume is None else ranker.journal_of(resume, training)
     save = None if checkpoint is None else partial(_save_checkpoint, ranker, training, checkpoint)
     with progress_listener(progress, type(ranker).__name__, partial(_line, str(goal.measure), ranker.backend)) as listener:
-        root = Root(listener, save, journal)
+        root = RootRecorder(listener, save, journal)
         trained = root.train(partial(trainer.train, task))
     if trained.trouble:
         warnings.warn(f"{trained.trouble}; the best model so far is kept", ConvergenceWarning, stacklevel=3)
@@ -138,7 +137,7 @@ def report(ranker: "Ranker", outcome: Outcome, training: TrainingData, X: Table)
     """Return the attributes that a fit sets on its ranker."""
     trained, root, measure = outcome.trained, outcome.root, ranker.goal().measure
     estimate, fitted = estimate_of(outcome.trainer, training)
-    facts: dict[str, object] = {"chosen": dict(trained.chosen)} if trained.chosen else {}
+    facts: dict[str, object] = {"chosen": dict(trained.settings)} if trained.settings else {}
     if estimate is not None:
         facts |= {"estimate": estimate.mean, "interval": list(estimate.interval)}
     fitted |= {"history_": History(outcome.journal.history, str(measure)), "selection_": Selection(trained.alternatives, str(measure))}

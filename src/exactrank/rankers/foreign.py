@@ -58,8 +58,8 @@ class Foreign(Ranker):
         return not type(self.estimator).__module__.startswith("sklearn")
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        scorer = recorder.remembered("scorer", lambda: self._train_estimator(task))
-        return Trained(scorer, recorder.finished(scorer, task.verdict, 1, 1), 1)
+        scorer = recorder.remember("scorer", lambda: self._train_estimator(task))
+        return Trained(scorer, recorder.record_result(scorer, task.verdict, 1, 1), 1)
 
     def _train_estimator(self, task: Task) -> Scorer:
         """Train the estimator on the queries of ``task``, and return its scorer, for the features of the data."""

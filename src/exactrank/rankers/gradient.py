@@ -14,7 +14,7 @@ from exactrank.data.dataset import Dataset
 from exactrank.learning.objectives.score_space import Objective
 from exactrank.learning.optimizers.base import Theta
 from exactrank.learning.optimizers.slopes import LBFGS, SGD, Adam
-from exactrank.learning.training.combinators import Phase, phases, seen, trials
+from exactrank.learning.training.combinators import Phase, map_iterates, phases, trials
 from exactrank.learning.training.judge import Task
 from exactrank.learning.training.progress import Trained
 from exactrank.learning.training.run import Recorder
@@ -88,7 +88,7 @@ class GradientRanker(Ranker):
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         composition = Composition(task, form_of(self.hidden).on(task.data), self.l2, self.patience, self.seed)
-        return seen(partial(phases, self._phases(composition), self._start(composition)), composition.architecture.at, recorder)
+        return map_iterates(partial(phases, self._phases(composition), self._start(composition)), composition.architecture.at, recorder)
 
     def _start(self, composition: Composition) -> Theta:
         """Return the parameters at which training starts."""

@@ -26,7 +26,7 @@ from exactrank.learning.objectives.searched_measure import SearchedMeasure
 from exactrank.learning.optimizers.base import Theta
 from exactrank.learning.optimizers.coordinate import SlopeAndCoordinates
 from exactrank.learning.optimizers.slopes import LBFGS
-from exactrank.learning.training.combinators import Phase, seen
+from exactrank.learning.training.combinators import Phase, map_iterates
 from exactrank.learning.training.judge import Judge
 from exactrank.learning.training.progress import Trained
 from exactrank.learning.training.run import Recorder, Run
@@ -130,6 +130,6 @@ def polish(composition: Composition, objective: Objective, max_iter: int) -> Pha
             return composition.score(problem.all_parameters(weights))
 
         polishing = Run(SlopeAndCoordinates(), problem, architecture.linear_weights(theta), Judge(task, score), max_iter, composition.seed)
-        return seen(polishing, problem.all_parameters, recorder)
+        return map_iterates(polishing, problem.all_parameters, recorder)
 
     return run

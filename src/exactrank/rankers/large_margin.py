@@ -25,11 +25,11 @@ from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Dataset, EachBlock, Part
 from exactrank.errors import SettingError
 from exactrank.learning.objectives.regularized_risk import RegularizedRisk
-from exactrank.learning.objectives.within_query import centered, pull_backs
+from exactrank.learning.objectives.within_query import center, pull_backs
 from exactrank.learning.optimizers.base import Duality, Optimizer, Theta
 from exactrank.learning.optimizers.concave_convex import ConcaveConvexBundle
-from exactrank.learning.training.combinators import by_folds, restarts
-from exactrank.learning.training.judge import Judge, Task, unheard
+from exactrank.learning.training.combinators import cross_validate, restarts
+from exactrank.learning.training.judge import Judge, Task, judge_by_objective
 from exactrank.learning.training.progress import Alternative, Trained, Verdict
 from exactrank.learning.training.run import Recorder, Run
 from exactrank.learning.training.selection import alternatives, average, choose_on_paths
@@ -116,14 +116,19 @@ class LargeMarginRanker(Ranker):
         if choices and valid is None:
             single_paths = [replace(path, strengths={l2: choice}) for path in paths for l2, choice in path.strengths.items()]
             candidates = partial(_all_candidates, paths)
-            verdicts = by_folds(candidates, len(single_paths), judge, self.folds, self.seed, theta_recorder.part())
+            verdicts = cross_validate(candidates, len(single_paths), judge, self.folds, self.seed, theta_recorder.part())
             number = choose_on_paths(verdicts, [len(path.strengths) for path in paths])
             compared = alternatives([_name(choice) for path in single_paths for choice in path.strengths.values()], verdicts, number)
             paths, last = [single_paths[number]], theta_recorder.part(1, 2, latest=True)
         trained = self._best_along(paths, task.data, judge, last)
         compared = compared or trained.alternatives
         return Trained(
-            architecture.at(trained.iterate), trained.verdict, theta_recorder.made, trained.trouble, trained.chosen, alternatives=compared
+            architecture.at(trained.iterate),
+            trained.verdict,
+            theta_recorder.steps,
+            trained.trouble,
+            trained.settings,
+            alternatives=compared,
         )
 
     def _path(self, name: str, choice: Mapping[str, object], problem: Problem, data: Dataset) -> "Path":
@@ -154,7 +159,7 @@ class LargeMarginRanker(Ranker):
             names, verdicts = [_name(candidate.choice) for _, candidate in ends], [trained.verdict for trained, _ in ends]
             best = replace(best, alternatives=alternatives(names, verdicts, number))
         trouble = best.trouble or self._remark(candidate.pose_problem()[0].at(candidate.l2), best.duality)
-        return replace(best, trouble=trouble, chosen=candidate.choice)
+        return replace(best, trouble=trouble, settings=candidate.choice)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +180,7 @@ class Path:
             return problem, self.ranker._start(problem)
 
         last = list(self.strengths)[-1]
-        return [Candidate(self, pose_problem, l2, choice, judge or unheard, l2 == last) for l2, choice in self.strengths.items()]
+        return [Candidate(self, pose_problem, l2, choice, judge or judge_by_objective, l2 == last) for l2, choice in self.strengths.items()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,14 +202,14 @@ class Candidate:
         chain = self.path.name if problem.convex or isinstance(optimizer, ConcaveConvexBundle) else ""
         trained = Run(optimizer, problem, start, self.judge, ranker.max_iter, ranker.seed, ranker._stale, chain=chain)(recorder)
         if self.last:
-            recorder.journal.entries.pop(recorder.beside(chain), None)
+            recorder.journal.entries.pop(recorder.shared_key(chain), None)
         return trained
 
 
 def _towards_grades(threads: int, part: Part) -> list[Theta]:
     """Return the covariance of features with grades within queries, and with pairs, summed over wide blocks."""
     data = part.data
-    grades = np.repeat(data.weights, data.sizes) * centered(data.y, data.indptr)
+    grades = np.repeat(data.weights, data.sizes) * center(data.y, data.indptr)
     if data.preferences is not None:
         wins, losses = data.preferences.wins_and_losses(data.n_documents)
         grades += np.repeat(data.weights, data.sizes) * (wins - losses)

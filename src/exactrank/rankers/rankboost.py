@@ -12,7 +12,7 @@ from exactrank._support.settings import SOME, VALID, Range, setting
 from exactrank.learning.objectives.pair_exponential import MOST_THRESHOLDS, PairExponential
 from exactrank.learning.optimizers import boosting
 from exactrank.learning.optimizers.base import Theta
-from exactrank.learning.training.combinators import seen
+from exactrank.learning.training.combinators import map_iterates
 from exactrank.learning.training.judge import Judge, Task
 from exactrank.learning.training.progress import Trained
 from exactrank.learning.training.run import Recorder, Run
@@ -54,4 +54,4 @@ class RankBoost(Ranker):
         judge: Judge[Theta] = Judge(task, problem.score, by_objective=True)
         patience = None if task.valid is None else self.patience
         run = Run(boosting.RankBoostOptimizer(), problem, np.empty(0), judge, self.max_iter, self.seed, patience)
-        return seen(run, lambda theta: Thresholds.from_steps(theta, data.n_features, data.feature_names), recorder)
+        return map_iterates(run, lambda theta: Thresholds.from_steps(theta, data.n_features, data.feature_names), recorder)

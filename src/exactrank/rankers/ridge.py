@@ -62,11 +62,11 @@ class Ridge(Ranker):
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
         compared, l2 = tuple[Alternative, ...](), self.l2
         if l2 == "auto":
-            compared = recorder.remembered("l2", lambda: self._compare_strengths(task))
-            l2 = float(STRENGTHS[[one.chosen for one in compared]][0])
+            compared = recorder.remember("l2", lambda: self._compare_strengths(task))
+            l2 = float(STRENGTHS[[one.selected for one in compared]][0])
         scorer = Linear(ridge_weights(task.data, l2), task.data.feature_names)
         choice = {"l2": l2} if self.l2 == "auto" else {}
-        return Trained(scorer, recorder.finished(scorer, task.verdict, 0, 0), chosen=choice, alternatives=compared)
+        return Trained(scorer, recorder.record_result(scorer, task.verdict, 0, 0), settings=choice, alternatives=compared)
 
     def _compare_strengths(self, task: Task) -> tuple[Alternative, ...]:
         """Return the strengths with their values; one of them is marked as chosen."""

@@ -16,10 +16,10 @@ from exactrank.learning.objectives.measured import Measured
 from exactrank.learning.objectives.ridge import ridge_weights
 from exactrank.learning.optimizers.approximation import FDSA, SPSA
 from exactrank.learning.optimizers.base import Theta
-from exactrank.learning.training.combinators import Part, restarts, seen, start_names
+from exactrank.learning.training.combinators import map_iterates, restarts, start_names
 from exactrank.learning.training.judge import Judge, Task
 from exactrank.learning.training.progress import Trained
-from exactrank.learning.training.run import Recorder, Run
+from exactrank.learning.training.run import Recorder, Run, TrainingRun
 from exactrank.measures.ties import worst_tie_order
 from exactrank.models.architecture import HIDDEN, form_of
 from exactrank.models.base import Scorer
@@ -86,7 +86,7 @@ class SPSARank(Ranker):
             task, lambda theta: architecture.score(theta, task.threads), by_objective=True, reported=problem.reported_value
         )
 
-        def run(number: int) -> Part[Theta]:
+        def run(number: int) -> TrainingRun[Theta]:
             rng = np.random.default_rng([self.seed, number])
             ridge = self.start == "ridge" and number == 0
             theta = architecture.theta_of(ridge_weights(task.data)) if ridge else architecture.initial(rng)
@@ -94,6 +94,6 @@ class SPSARank(Ranker):
                 theta = architecture.theta_from(task.start)
             return Run(solver, problem, theta, judge, self.max_iter or STEPS[self.solver], rng)
 
-        return seen(
+        return map_iterates(
             partial(restarts, [run(number) for number in range(self.restarts)], names=start_names(self.restarts)), architecture.at, recorder
         )

@@ -21,7 +21,7 @@ from exactrank._support.settings import SOME, VALID, Range, setting
 from exactrank.data.frame import library
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError, SettingError
-from exactrank.learning.training.combinators import seen
+from exactrank.learning.training.combinators import map_iterates
 from exactrank.learning.training.judge import Judge, Task
 from exactrank.learning.training.progress import Trained
 from exactrank.learning.training.run import Recorder, Run
@@ -119,7 +119,7 @@ class TorchRanker(LambdaFunction, Ranker):
         optimizer = Epochs(self.learning_rate, self.weight_decay, self.batch_size)
         judge: Judge[Tensors] = Judge(task, lambda tensors: partial(problem.scores, tensors))
         run = Run(optimizer, problem, problem.copy_weights(), judge, self.max_iter, [self.seed, task.bag], patience)
-        return seen(run, partial(self._scorer, problem.net, task.data.feature_names), recorder)
+        return map_iterates(run, partial(self._scorer, problem.net, task.data.feature_names), recorder)
 
     def _problem(self, task: Task) -> "ModuleProblem":
         from exactrank.torch.epochs import ModuleProblem, device_by_name, initial_module, mlp

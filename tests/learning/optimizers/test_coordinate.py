@@ -12,7 +12,7 @@ from exactrank._support.serialize import from_record, to_record
 from exactrank.errors import SettingError
 from exactrank.learning.objectives.step_function import Interval
 from exactrank.learning.optimizers.coordinate import CoordinateSearch, GuardedProblem, Limits, Powell, rescale
-from exactrank.learning.training.judge import unheard
+from exactrank.learning.training.judge import judge_by_objective
 from exactrank.learning.training.run import Recorder, Run
 
 WHOLE = st.integers(-9, 9).map(float)
@@ -72,7 +72,7 @@ def tilted(peak):
 
 
 def run(search, problem, start, steps=60, seed=0):
-    return Run(search, problem, start, unheard, steps, seed)(Recorder())
+    return Run(search, problem, start, judge_by_objective, steps, seed)(Recorder())
 
 
 @given(PEAKS, st.sampled_from(["cyclic", "random"]))
@@ -116,7 +116,7 @@ def test_the_value_never_falls_and_is_that_of_the_parameters(peak, search):
     problem = tilted(peak)
     heard = []
     recorder = Recorder(above=lambda progress, new, verdict, best, *_: heard.append((progress.value, best())))
-    Run(search, problem, np.zeros(len(peak)), unheard, 8)(recorder)
+    Run(search, problem, np.zeros(len(peak)), judge_by_objective, 8)(recorder)
     assert [value for value, _ in heard] == sorted(value for value, _ in heard)
     assert all(value == problem.value(theta) for value, theta in heard)
 

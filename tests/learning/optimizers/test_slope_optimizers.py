@@ -14,7 +14,7 @@ from exactrank.errors import IncompatibleError, SettingError
 from exactrank.learning import optimizers
 from exactrank.learning.optimizers.base import State, fitting, questions
 from exactrank.learning.optimizers.slopes import LBFGS, LEAST_GAIN, MOST_SLOPE, SGD, TRIALS, Adam, LinePoint, maximum, wolfe_step
-from exactrank.learning.training.judge import unheard
+from exactrank.learning.training.judge import judge_by_objective
 from exactrank.learning.training.run import Journal, Recorder, Run
 from tests.reference.slopes import adam, bfgs_direction
 
@@ -70,7 +70,7 @@ def climbed(optimizer, problem, start, max_steps):
     """What a run by the problem's value leaves behind, and all that is told of it."""
     history = []
     recorder = Recorder(Journal(), lambda progress, *_: history.append(progress))
-    return Run(optimizer, problem, start, unheard, max_steps, 7)(recorder), history
+    return Run(optimizer, problem, start, judge_by_objective, max_steps, 7)(recorder), history
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=repr)
@@ -316,7 +316,7 @@ class Valley:
 
 def test_an_optimizer_that_asks_for_what_there_is_not_is_refused_with_those_that_would_do():
     with pytest.raises(IncompatibleError) as refused:
-        Run(SGD(0.1), Valley(), np.ones(2), unheard, 5)
+        Run(SGD(0.1), Valley(), np.ones(2), judge_by_objective, 5)
     assert str(refused.value) == "SGD asks for parts, pass_over and start; Valley has value and values; use StepSearch, SPSA or FDSA"
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from exactrank._support.serialize import from_record, to_record
 from exactrank.errors import SettingError
 from exactrank.learning.optimizers.step_search import StepSearch
-from exactrank.learning.training.judge import unheard
+from exactrank.learning.training.judge import judge_by_objective
 from exactrank.learning.training.run import Recorder, Run
 
 NUMBERS = st.floats(-10, 10, allow_nan=False).map(lambda x: round(x, 3))
@@ -176,7 +176,7 @@ def test_it_stops_when_a_round_gains_little():
 
 
 def test_the_loop_ends_with_it():
-    trained = Run(StepSearch(normalize=False), Quadratic(np.zeros(2)), np.ones(2), unheard, 1000)(Recorder())
+    trained = Run(StepSearch(normalize=False), Quadratic(np.zeros(2)), np.ones(2), judge_by_objective, 1000)(Recorder())
     assert trained.verdict.value == 0.0
     assert trained.steps < 1000
 

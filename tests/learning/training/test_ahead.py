@@ -58,7 +58,7 @@ def stepping(steps, waits_for=None, reached=None):
         if waits_for is not None:
             waits_for.wait()
         for step in range(1, steps + 1):
-            recorder.heard(Progress(step, steps, 0.0), Verdict(0.0, None, 0.0), lambda step=step: step)
+            recorder.record(Progress(step, steps, 0.0), Verdict(0.0, None, 0.0), lambda step=step: step)
         return Trained(steps, Verdict(0.0, None, 0.0), steps)
 
     return run

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import exactrank as er
-from exactrank.learning.training.combinators import bootstrap, by_folds, phases, trials
+from exactrank.learning.training.combinators import bootstrap, cross_validate, phases, trials
 from exactrank.learning.training.judge import Judge, Task
 from exactrank.learning.training.progress import Trained, Verdict
 from exactrank.learning.training.run import Recorder, Run
@@ -65,7 +65,7 @@ def test_candidates_are_judged_by_queries_that_they_have_not_seen(queries, folds
             lambda recorder, iterate=iterate: Trained(iterate, Verdict(0.0, None, 0.0)) for iterate in (by_heart, np.zeros(2 * queries))
         ]
 
-    assert choose(by_folds(runs, 2, judge, folds, seed, Recorder())).number == 1
+    assert choose(cross_validate(runs, 2, judge, folds, seed, Recorder())).number == 1
 
 
 @given(st.integers(1, 20), st.integers(0, 99), st.booleans())

@@ -219,7 +219,7 @@ def test_a_run_keeps_the_step_that_is_best_with_those_before_it_and_is_patient_b
     kept, best = int(np.argmax(smooth)), int(np.argmax(means))
     assert trained.verdict.values is heard[kept].values
     assert trained.verdict.goodness == pytest.approx(smooth[kept])
-    told = [(one.name, one.chosen) for one in trained.alternatives]
+    told = [(one.name, one.selected) for one in trained.alternatives]
     assert told == [(f"step {step}", step == kept) for step in dict.fromkeys([best, kept])]
     if patience is not None and len(means) <= 20:
         assert len(means) == int(np.argmax(means)) + patience + 1
@@ -251,8 +251,8 @@ def test_what_folds_choose_is_what_is_trained():
     train, _, _ = parts()
     with patch("exactrank.rankers.large_margin.choose_on_paths", return_value=4):
         ranker = er.RankSVM("nDCG@3").fit(train)
-    assert [one.chosen for one in ranker.selection_.candidates] == [number == 4 for number in range(9)]
-    assert f"l2={ranker.model_.training['chosen']['l2']:.3g}" == ranker.selection_.chosen.name
+    assert [one.selected for one in ranker.selection_.candidates] == [number == 4 for number in range(9)]
+    assert f"l2={ranker.model_.training['chosen']['l2']:.3g}" == ranker.selection_.choice.name
 
 
 def test_a_choice_survives_the_journal():
@@ -273,7 +273,7 @@ def test_of_runs_the_rule_keeps_one_and_tells_how_close_the_others_are(drawn):
     assert trained.iterate == choice.number
     if len(runs) > 1:
         best = verdicts[choice.best_number]
-        told = [(one.name, one.mean, one.difference, one.error, one.chosen) for one in trained.alternatives]
+        told = [(one.name, one.mean, one.difference, one.error, one.selected) for one in trained.alternatives]
         assert told == [
             (name, own.goodness, own.goodness - best.goodness, standard_error(best, own), number == choice.number)
             for number, (name, own) in enumerate(zip(names, verdicts, strict=True))
@@ -304,14 +304,14 @@ def test_a_fitted_ranker_tells_what_validation_data_chose(ranker, names):
     train, valid, _ = parts()
     found = ranker.fit(train, valid=valid).selection_
     assert all(one.name.startswith((names, "the rest")) for one in found.candidates)
-    assert sum(one.chosen for one in found.candidates) == 1
+    assert sum(one.selected for one in found.candidates) == 1
     assert max(one.difference for one in found.candidates) == 0
-    assert found.chosen.mean == pytest.approx(ranker.score(valid), abs=0.03)  # but for ties, and steps before
-    assert str(found).startswith(f"chose {found.chosen.name} (held-out nDCG@3 {found.chosen.mean:.4f}")
-    assert list(found.to_frame()["chosen"]) == [one.chosen for one in found.candidates]
-    assert found.chosen.name in found._repr_html_()
+    assert found.choice.mean == pytest.approx(ranker.score(valid), abs=0.03)  # but for ties, and steps before
+    assert str(found).startswith(f"chose {found.choice.name} (held-out nDCG@3 {found.choice.mean:.4f}")
+    assert list(found.to_frame()["selected"]) == [one.selected for one in found.candidates]
+    assert found.choice.name in found._repr_html_()
     chosen = ranker.model_.training.get("chosen", {})
-    assert all(f"{name}={value:.3g}" in found.chosen.name for name, value in chosen.items() if name == "l2")
+    assert all(f"{name}={value:.3g}" in found.choice.name for name, value in chosen.items() if name == "l2")
 
 
 def test_folds_tell_what_they_chose_and_the_training_data_alone_chooses_nothing():
@@ -319,10 +319,10 @@ def test_folds_tell_what_they_chose_and_the_training_data_alone_chooses_nothing(
     for ranker in (er.Ridge("nDCG@3"), er.RankSVM("nDCG@3")):
         found = ranker.fit(train).selection_
         assert len(found.candidates) > 8
-        assert f"{ranker.model_.training['chosen']['l2']:.3g}" in found.chosen.name
+        assert f"{ranker.model_.training['chosen']['l2']:.3g}" in found.choice.name
     for ranker in (er.LambdaMART("nDCG@3", trees=5, min_documents=5, bags=0), er.DirectRank("nDCG@3", bags=0, restarts=2, max_iter=1)):
         found = ranker.fit(train).selection_
-        assert (found.chosen, str(found)) == (None, "nothing to choose")
+        assert (found.choice, str(found)) == (None, "nothing to choose")
 
 
 @pytest.mark.parametrize("ranker", [er.Ridge("nDCG@3"), er.RankSVM("nDCG@3"), er.LambdaMART("nDCG@3", trees=9, min_documents=5, bags=0)])

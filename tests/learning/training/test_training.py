@@ -21,7 +21,7 @@ from exactrank._support.serialize import from_record, storable, to_record
 from exactrank.learning.optimizers.base import State, drawing_from, draws_of
 from exactrank.learning.training.combinators import bags, phases, restarts, trials
 from exactrank.learning.training.progress import Trained, Verdict
-from exactrank.learning.training.run import Journal, Recorder, Root, Run
+from exactrank.learning.training.run import Journal, Recorder, RootRecorder, Run
 from exactrank.models.linear import Linear
 
 
@@ -116,7 +116,7 @@ def whole(run, journal=None, kill_at=None):
         if heard == kill_at:
             raise KilledError
 
-    root = Root(checkpoint=checkpoint, journal=journal or Journal())
+    root = RootRecorder(checkpoint=checkpoint, journal=journal or Journal())
     try:
         with patch.multiple("exactrank.learning.training.run", SECONDS_BETWEEN_CHECKPOINTS=0.0, TIMES_BETWEEN_CHECKPOINTS=0):
             trained = root.train(partial(started, run))
@@ -136,7 +136,7 @@ def test_a_composition_that_is_broken_off_anywhere_arrives_at_the_same(run, kill
     assert result == unbroken
 
 
-@pytest.mark.parametrize(("owner", "name"), [(Recorder, "heard"), (Root, "_settle")])
+@pytest.mark.parametrize(("owner", "name"), [(Recorder, "record"), (RootRecorder, "_save_step")])
 @given(run=compositions(), after=st.integers(0, 12))
 @settings(max_examples=30, deadline=None)
 def test_ctrl_c_in_the_midst_of_a_step_loses_that_step_alone(owner, name, run, after):
@@ -148,7 +148,7 @@ def test_ctrl_c_in_the_midst_of_a_step_loses_that_step_alone(owner, name, run, a
             raise KeyboardInterrupt
         own(*args, **more)
 
-    root = Root()
+    root = RootRecorder()
     with patch.object(owner, name, interrupted), suppress(KeyboardInterrupt):
         root.train(partial(started, run))
     resumed, _ = whole(run, Journal(**from_record(json.loads(json.dumps(to_record(vars(root.resumable)))), "here")))
@@ -177,7 +177,7 @@ def test_patience_counts_steps_without_a_better_iterate(patience):
 def test_a_chain_goes_on_from_the_last_state_and_another_does_not():
     def values(chain):
         heard = []
-        root = Root(listener=lambda progress: heard.append(progress.value))
+        root = RootRecorder(listener=lambda progress: heard.append(progress.value))
         runs = [Run(Walk(), 6.0, np.zeros(1), judge, 3, 4, chain=chain) for _ in range(2)]
         root.train(lambda recorder: restarts(runs, recorder.part(view=Linear)))
         return heard
@@ -197,7 +197,7 @@ def test_of_a_run_that_has_ended_its_result_alone_is_kept():
 
 
 def test_ctrl_c_gives_the_best_iterate_so_far_and_says_so():
-    root = Root(listener=lambda progress: signal.raise_signal(signal.SIGINT) if progress.step == 3 else None)
+    root = RootRecorder(listener=lambda progress: signal.raise_signal(signal.SIGINT) if progress.step == 3 else None)
     trained = root.train(lambda recorder: walk(3, 6)(np.zeros(1), recorder.part(view=Linear)))
     heard = [progress.value for progress in root.journal.history]
     assert root.interrupted
@@ -210,11 +210,11 @@ def test_ctrl_c_before_there_is_an_iterate_goes_on_to_the_caller():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Root().train(interrupted)
+        RootRecorder().train(interrupted)
 
 
 def test_the_progress_of_parts_is_that_of_one_run():
-    root = Root()
+    root = RootRecorder()
     runs = [partial(walk(seed, 4), np.zeros(1)) for seed in (1, 2, 3)]
     root.train(lambda recorder: restarts(runs, recorder.part(view=Linear)))
     steps = [progress.step for progress in root.journal.history]
@@ -227,7 +227,7 @@ def test_steps_tell_to_which_run_they_belong():
     """Restarts, trials and bags begin anew; a phase goes on where the one before ended."""
 
     def told(run):
-        root = Root()
+        root = RootRecorder()
         root.train(lambda recorder: run(recorder.part(view=Linear)))
         return [(progress.run, progress.value) for progress in root.journal.history]
 
@@ -261,7 +261,7 @@ def test_a_bag_is_the_mean_of_its_members(workers):
     def verdict(scorer):
         return Verdict(float(scorer.weights[0]), None, 0.0)
 
-    root = Root()
+    root = RootRecorder()
     trained = root.train(lambda recorder: bags([partial(member, number) for number in range(5)], verdict, recorder, workers))
     assert trained.iterate.weights.tolist() == [2.0, 1.0]
     assert trained.verdict.value == 2.0

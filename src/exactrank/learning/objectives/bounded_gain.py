@@ -42,7 +42,7 @@ def bounded_gain(bound: BoundMeasure) -> BoundMeasure:
     return bound if grades is y else replace(measure, column=None).on(replace(bound.data, y=grades), bound.weights, bound.threads)
 
 
-def selecting(measure: DatasetMeasure) -> DatasetMeasure:
+def for_selection(measure: DatasetMeasure) -> DatasetMeasure:
     """Return ``measure`` with (1), as it selects models in training."""
     return replace(measure, adjust=bounded_gain)
 

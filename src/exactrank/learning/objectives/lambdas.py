@@ -52,7 +52,7 @@ Link = Literal["logistic", "step", "spring"]
 
 @dataclass(frozen=True)
 class LambdaRule(LambdaForces):
-    """What lambda functions of pairs share: weights by a measure's changes, without one 1, a link, and which pairs meet."""
+    """The base of lambda functions of pairs: weights by a measure's changes, or 1 without a measure; a link; and limits of pairs."""
 
     remedy: ClassVar[str] = (
         "use fewer pairs: LambdaRank and LambdaMART take truncation=10, neighbors=10 or weighted_by='nDCG@10'"
@@ -76,33 +76,33 @@ class LambdaRule(LambdaForces):
         if self.near is not None and (self.measure is None or not 0 < self.near < float("inf")):
             raise SettingError(f"near must be a number above 0, and needs a measure; got {self.near} and {self.measure}")
         for name in ("neighbors", "truncation"):
-            given = getattr(self, name)
-            if given is not None and not (isinstance(given, int | np.integer) and 1 <= given < NO_CUTOFF):
-                raise SettingError(f"{name} must be a whole number of at least 1, or None for no limit; got {given}")
+            limit = getattr(self, name)
+            if limit is not None and not (isinstance(limit, int | np.integer) and 1 <= limit < NO_CUTOFF):
+                raise SettingError(f"{name} must be a whole number of at least 1, or None for no limit; got {limit}")
 
     @property
     def conservative(self) -> bool:
-        """Only RankNet's forces, of all pairs alike, are the slope of a cost; what a pair weighs otherwise depends on the ranking."""
+        """True for RankNet's forces, which are the slope of a cost; all other weights of pairs depend on the ranking."""
         return self.measure is None and self.neighbors is None and self.truncation is None and not self.normalize
 
     def pairs(self, data: RankingData) -> float:
-        """How many pairs of documents meet in one pass."""
+        """Return the number of pairs of documents in one pass."""
         sizes, cutoff = data.sizes, NO_CUTOFF if self.measure is None else self.measure.cutoff
         upper = np.minimum(sizes - 1, min(self.truncation or NO_CUTOFF, cutoff))
-        given = 0 if data.preferences is None else len(data.preferences)
-        return given + float(np.minimum(upper * sizes - upper * (upper + 1) / 2, upper * (self.neighbors or NO_CUTOFF)).sum())
+        preferences = 0 if data.preferences is None else len(data.preferences)
+        return preferences + float(np.minimum(upper * sizes - upper * (upper + 1) / 2, upper * (self.neighbors or NO_CUTOFF)).sum())
 
     def rule_on(self, data: RankingData) -> _core.LambdaRule:
-        """The rule as the kernels take it."""
+        """Return the rule for the kernels."""
         kernel, grades = (None, data.y) if self.measure is None else training_kernel(self.measure, data)
         limits = self.neighbors or NO_CUTOFF, self.truncation or NO_CUTOFF
-        given = None if data.preferences is None else data.preferences.native(data.indptr)
-        return _core.LambdaRule(kernel, grades, data.y, self.link, self.margin, *limits, self.near or 0.0, self.normalize, given)
+        preferences = None if data.preferences is None else data.preferences.native(data.indptr)
+        return _core.LambdaRule(kernel, grades, data.y, self.link, self.margin, *limits, self.near or 0.0, self.normalize, preferences)
 
 
 @dataclass(frozen=True)
 class Lambdas(LambdaRule):
-    """(1); without a measure all weights are 1. The value is the measure's, or the links' negated cost where there is none.
+    """(1); without a measure all weights are 1. The value is the measure's or, without one, the links' negated cost.
 
     Among equal scores the better documents count as ranked below: a model gains nothing from ties.
     """
@@ -115,19 +115,19 @@ class Lambdas(LambdaRule):
 class SampledLambdas(LambdaRule):
     """Lambda functions over random rankings: YetiRank (Gulin, Kuralenok & Pavlov 2011), for any measure.
 
-    Noise is added to the scores, and in the ranking by the noisy scores the documents push each other as in `Lambdas`: which pairs meet
-    and what their swap would change comes from that ranking, the link from the scores without noise. The force is the mean over
-    several such rankings:
+    Noise is added to the scores, and in the ranking by the noisy scores the documents push each other as in `Lambdas`: pairs and the
+    changes by their swaps come from that ranking, the link from the scores without noise. The force is the mean over several such
+    rankings:
 
         lambda_ij = mean over samples of |weight_ij| link(s_i - s_j),    ranked by s + noise * e,  e standard logistic
 
-    Weights do not jump when two documents change places, and since each tree gets new draws, none is fitted to a single ranking. YetiRank
-    has ``neighbors=1``: it trains on every two documents that could well be next to each other. Its weights, the difference of grades
+    Weights do not jump when two documents change places, and since each tree gets new draws, no tree is fitted to a single ranking.
+    YetiRank has ``neighbors=1``: it trains on pairs of documents that are likely to be neighbors. Its weights, the difference of grades
     times decay^rank, are those of ``DCG(gain="linear", discount=[decay**r for r in range(longest)])``, up to a factor; Lyzhin, Ustimenko,
     Gulin & Prokhorenkova (2023) compare the two kinds.
 
-    The value is the measure's without noise, or without a measure the links' negated mean cost. The draws depend on ``seed``, ``draw``,
-    the query's number, which counts from ``first``, the sample and the document, and on nothing else.
+    The value is the measure's without noise, or without a measure the links' negated mean cost. The draws depend
+    only on ``seed``, ``draw``, the query's number, which counts from ``first``, the sample and the document.
     """
 
     samples: int = 10
@@ -146,18 +146,18 @@ class SampledLambdas(LambdaRule):
                 raise SettingError(f"{name} must be at least 0 and below 2^64, got {getattr(self, name)}")
 
     def pairs(self, data: RankingData) -> float:
-        """How many pairs of documents meet in one pass."""
+        """Return the number of pairs of documents in one pass."""
         return self.samples * super().pairs(data)
 
     def forces_on(self, data: RankingData) -> _core.Objective:
         return _core.sampled_lambdas(self.rule_on(data), self.samples, self.noise, self.seed, self.draw, self.first)
 
     def with_draws(self, number: int) -> "SampledLambdas":
-        """The same with draws of their own, for the tree (or the step) of that number."""
+        """Return the same objective with draws of its own, for the tree or the step of this number."""
         return replace(self, draw=number)
 
     def for_part(self, query: int, document: int) -> "SampledLambdas":
-        """Itself for a part of the whole, whose first query has this number there."""
+        """Return the objective for a part, whose first ``query`` and ``document`` have these numbers in the whole."""
         return replace(self, first=query)
 
 
@@ -181,7 +181,7 @@ class FiniteDifference(LambdaForces):
         check_number("the step of a finite difference", self.step, above=True)
 
     def pairs(self, data: RankingData) -> float:
-        """How many documents are ranked anew in one pass: all of a query, twice for each of them."""
+        """Return the number of documents to be ranked in one pass: all of a query, twice for each of them."""
         return float(2 * (data.sizes**2).sum())
 
     def forces_on(self, data: RankingData) -> _core.Objective:

@@ -246,7 +246,7 @@ class SearchPath:
         else:
             scores = state.scores
         for direction, alpha in self.moves[len(before.moves) :]:
-            scores = _add_scaled(scores, alpha, self.slopes(state, direction, threads))
+            scores = _add_multiple(scores, alpha, self.slopes(state, direction, threads))
         state.start(self, scores, threads)
         self._scores = scores if state.part.is_complete else None
 
@@ -276,7 +276,7 @@ class SearchPath:
         return all(a is b or (np.array_equal(a[0], b[0]) and a[1] == b[1]) for a, b in pairs)
 
 
-def _add_scaled(scores: PerDocument, alpha: float, slopes: LineSlopes) -> PerDocument:
+def _add_multiple(scores: PerDocument, alpha: float, slopes: LineSlopes) -> PerDocument:
     """Return ``scores + alpha * slopes``."""
     moved = slopes.astype(np.float64)
     moved *= alpha

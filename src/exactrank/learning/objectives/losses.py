@@ -18,7 +18,7 @@ from exactrank.errors import IncompatibleError, SettingError
 from exactrank.learning.objectives.bounded_gain import MOST, bound_exponents, training_kernel
 from exactrank.learning.objectives.exact_sums import mean_grade
 from exactrank.learning.objectives.score_space import read_measure
-from exactrank.learning.objectives.within_query import centered, pair_counts
+from exactrank.learning.objectives.within_query import center, pair_counts
 from exactrank.measures.base import NO_CUTOFF, Measure
 from exactrank.measures.families import Positional
 from exactrank.measures.graded import DCG, NDCG
@@ -31,11 +31,11 @@ Normalize = Literal["query", "pairs"]
 class ListNetLoss:
     """ListNet: cross entropy of top-one probabilities (Cao, Qin, Liu, Tsai & Li 2007).
 
-    Scores give each document a probability to be drawn first, and so do grades; those of the scores should match those of the grades:
+    Scores give each document a probability to be drawn first, and so do grades; the former should match the latter:
 
         loss = -sum_i t_i log p_i,    p_i = e^{s_i} / sum_l e^{s_l}                                                 (1)
         t_i = e^{y_i} / sum_l e^{y_l}                  target="softmax", as published                               (2)
-        t_i = u_i / sum_l u_l,  u = 2^y - 1            target="gain": the share of what there is to find            (3)
+        t_i = u_i / sum_l u_l,  u = 2^y - 1            target="gain": the share of the query's gain                 (3)
 
     The loss is convex, with its minimum where p = t: under (2) at scores equal to the grades. There it is the entropy of t, not 0. A
     query without any gain has no (3), and contributes nothing. Grades further apart than `bounded_gain.MOST` are scaled down.
@@ -50,7 +50,7 @@ class ListNetLoss:
             raise SettingError(f'target={self.target!r} is not one of "softmax", "gain"')
 
     def on(self, data: RankingData) -> _core.Objective:
-        """Itself on ``data``."""
+        """Bind the objective to ``data``."""
         starts = data.indptr[:-1]
         if self.target == "softmax":  # over e^y of the query's best document
             below = data.y - np.repeat(np.maximum.reduceat(data.y, starts), data.sizes)
@@ -76,7 +76,7 @@ class ListMLELoss:
 
     over all ranks, or over the first k alone: the top-k ListMLE of Xia, Liu & Li (2009). It is concave. Documents of one grade
     have no ideal order among themselves; here they get a random one, always the same, so that the order of the input
-    gives nothing away. A query with a single grade has no ideal ranking at all, and contributes nothing.
+    reveals nothing. A query with a single grade has no ideal ranking at all, and contributes nothing.
 
     ``k`` is None for all ranks; ``seed`` draws the order of documents of one grade, by their number from ``first`` on.
     """
@@ -92,7 +92,7 @@ class ListMLELoss:
             raise SettingError(f"a seed must be at least 0, got {self.seed}")
 
     def on(self, data: RankingData) -> _core.Objective:
-        """Itself on ``data``."""
+        """Bind the objective to ``data``."""
         starts, sizes = data.indptr[:-1], data.sizes
         query = np.repeat(np.arange(data.n_queries), data.sizes)
         chance = random_from(self.first, self.seed, data.n_documents)
@@ -102,19 +102,19 @@ class ListMLELoss:
         return _core.listmle(ideal.astype(np.int32), top.astype(np.int32), data.indptr)
 
     def for_part(self, query: int, document: int) -> "ListMLELoss":
-        """Itself for a part of the whole, whose first document has this number there."""
+        """Return the objective for a part, whose first ``query`` and ``document`` have these numbers in the whole."""
         return replace(self, first=document)
 
 
 def random_from(first: int, seed: int, count: int) -> PerDocument:
-    """``count`` of the random numbers that ``seed`` draws, from that with the number ``first`` on.
+    """Return ``count`` of the random numbers that ``seed`` draws, beginning with number ``first``.
 
     >>> bool(np.all(random_from(3, 7, 2) == random_from(0, 7, 5)[3:]))
     True
     """
-    drawn = np.random.PCG64(seed)
-    drawn.advance(first)
-    return np.random.Generator(drawn).random(count)
+    bits = np.random.PCG64(seed)
+    bits.advance(first)
+    return np.random.Generator(bits).random(count)
 
 
 @dataclass(frozen=True)
@@ -145,13 +145,13 @@ class RankCosineLoss:
     consistent: bool = False
 
     def on(self, data: RankingData) -> _core.Objective:
-        """Itself on ``data``."""
+        """Bind the objective to ``data``."""
         starts, target = data.indptr[:-1], data.y
         if self.consistent:
             kernel, grades = training_kernel(NDCG(), data)
             target = _core.worths(kernel, grades, data.indptr)
         # Taking off the least first makes equal values exactly 0 when centered.
-        target = centered(target - np.repeat(np.minimum.reduceat(target, starts), data.sizes), data.indptr)
+        target = center(target - np.repeat(np.minimum.reduceat(target, starts), data.sizes), data.indptr)
         if not self.consistent:
             target = _over_sums(target, np.maximum.reduceat(np.abs(target), starts), data)  # so that squares neither overflow nor vanish
             target = _over_sums(target, np.sqrt(np.add.reduceat(target**2, starts)), data)
@@ -173,7 +173,7 @@ class SmoothMeasure:
     also through s_d(j), with the order held fixed; documents of equal score share the discounts of their ranks. If all scores of
     a query are equal the slope is 0: start elsewhere.
 
-    A query with nothing useful in it, or a single document, has nothing to teach: its value is 0. No curvature is given.
+    A query without useful documents, or with a single one, teaches nothing: its value is 0. No curvature is given.
 
     ``sigma`` is in units of squared score.
     """
@@ -190,12 +190,12 @@ class SmoothMeasure:
         check_number("sigma", self.sigma, above=True)
 
     def pairs(self, data: RankingData) -> float:
-        """How many pairs of a rank and a document one pass looks at."""
+        """Return the number of pairs of a rank and a document in one pass."""
         sizes = data.sizes
         return float((np.minimum(sizes, self.measure.cutoff) * sizes).sum())
 
     def on(self, data: RankingData) -> _core.Objective:
-        """Itself on ``data``."""
+        """Bind the objective to ``data``."""
         kernel, grades = training_kernel(self.measure, data)
         return _core.smooth_measure(kernel, _core.worths(kernel, grades, data.indptr), self.sigma)
 
@@ -213,7 +213,7 @@ class ApproxNDCGLoss:
     this one: (2) and the ideal go over all documents, whatever the measure's ``k`` and ``short``; only its gain counts. The
     slope needs all pairs of a useful document and any other.
 
-    A query with nothing useful in it, or a single document, has nothing to teach: its value is 0. No curvature is given.
+    A query without useful documents, or with a single one, teaches nothing: its value is 0. No curvature is given.
     """
 
     remedy: ClassVar[str] = "leave out documents of grade 0 from long queries, or use SmoothRank with a cutoff"
@@ -230,13 +230,13 @@ class ApproxNDCGLoss:
         check_number("alpha", self.alpha, above=True)
 
     def pairs(self, data: RankingData) -> float:
-        """How many pairs of a document with a gain and another one pass looks at."""
+        """Return the number of pairs of a document with a gain and another one in one pass."""
         _, grades = bound_exponents(self.measure, data.y, data.grade_range[1])
         useful = np.add.reduceat(self.measure.usefulness(grades) > 0, data.indptr[:-1], dtype=np.float64)
         return float((useful * data.sizes).sum())
 
     def on(self, data: RankingData) -> _core.Objective:
-        """Itself on ``data``."""
+        """Bind the objective to ``data``."""
         kernel, grades = training_kernel(replace(self.measure, k=None), data)
         return _core.approx_ndcg(_core.worths(kernel, grades, data.indptr), self.alpha)
 
@@ -261,7 +261,7 @@ class PairHinge:
 
     No list of pairs of grades is made: the time is O(n log n) for n documents and the memory O(n), whatever the number of different grades.
 
-    ``normalize`` says what counts equally. Where the data is a part of the whole, ``mean_pairs`` is that of the whole.
+    ``normalize`` says what counts equally. If the data is a part of the whole, ``mean_pairs`` is that of the whole.
     """
 
     loss: Loss = "squared-hinge"
@@ -275,13 +275,13 @@ class PairHinge:
             raise SettingError(f'normalize={self.normalize!r} is not one of "query", "pairs"')
 
     def on(self, data: RankingData) -> _core.Objective:
-        """Itself on ``data``."""
-        given = None if data.preferences is None else data.preferences.native(data.indptr)
-        pairs = self.informed(data).mean_pairs or 0.0
-        return _core.pair_hinge(data.y, data.indptr, self.loss == "squared-hinge", pairs, given)
+        """Bind the objective to ``data``."""
+        preferences = None if data.preferences is None else data.preferences.native(data.indptr)
+        pairs = self.with_mean_pairs(data).mean_pairs or 0.0
+        return _core.pair_hinge(data.y, data.indptr, self.loss == "squared-hinge", pairs, preferences)
 
-    def informed(self, data: Dataset) -> "PairHinge":
-        """Itself with what it has to know of all queries, which ``data`` has."""
+    def with_mean_pairs(self, data: Dataset) -> "PairHinge":
+        """Return the loss with the mean number of pairs of all queries, if it depends on that."""
         if self.normalize == "query" or self.mean_pairs is not None:
             return self
         counts = data.ask(Concatenated(pair_counts))
@@ -298,17 +298,17 @@ class SquaredError:
     A constant added to all scores changes no ranking; the mean of the grades is subtracted so that scores may start at 0. Nor does a
     constant added to the scores of one query: (2) leaves it free, so that no tree is spent on differences between queries.
 
-    Both means count documents and queries by their weights. The weight of a document in (1) itself is given to it by who follows the slope
-    (`exactrank.rankers.boosting`), as for all objectives; so a document of weight 2 is two documents.
+    Both means weight documents and queries. The weight of a document in (1) itself is multiplied by the forest
+    (`exactrank.learning.trees.part`), as for all objectives; so a document of weight 2 is two documents.
 
-    It is (1), or ``within`` queries (2); its curvature is 1. Where the data is a part of the whole, ``mean`` is that of the whole.
+    It is (1), or ``within`` queries (2); its curvature is 1. If the data is a part of the whole, ``mean`` is that of the whole.
     """
 
     within: bool = False
     mean: float | None = None
 
     def on(self, data: RankingData) -> _core.Objective:
-        """Itself on ``data``."""
+        """Bind the objective to ``data``."""
         return _core.squared_error(np.ascontiguousarray(data.y), self.shares(data), self.center(data))
 
     def center(self, data: RankingData) -> float:
@@ -316,9 +316,9 @@ class SquaredError:
         return mean_grade(data) if self.mean is None else self.mean
 
     def shares(self, data: RankingData) -> PerDocument | None:
-        """Return how many documents such as each would weigh as much as its query, for (2)."""
+        """Return the weight of its query over that of the document, for each document, for (2)."""
         if not self.within:
             return None
         share = np.ones(data.n_documents) if data.sample_weight is None else data.sample_weight
-        whole = np.repeat(np.add.reduceat(share, data.indptr[:-1]), data.sizes)
-        return np.asarray(np.divide(whole, share, out=np.full(data.n_documents, np.inf), where=share > 0))
+        totals = np.repeat(np.add.reduceat(share, data.indptr[:-1]), data.sizes)
+        return np.asarray(np.divide(totals, share, out=np.full(data.n_documents, np.inf), where=share > 0))

@@ -1,6 +1,6 @@
 """Lambda functions written in Python: a force for each pair of a query's documents, or for each document.
 
-A function of pairs is a few lines and keeps Newton's third law by itself:
+A function of pairs is a few lines, and obeys Newton's third law by construction:
 
 >>> def cubic_springs(pairs):
 ...     return pairs.delta * np.maximum(0, 1 - pairs.lead) ** 3
@@ -33,12 +33,12 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class RankedQuery:
-    """One query's documents in ranked order, the best first."""
+    """The documents of a query in ranked order, the best first."""
 
     s: Floats  #: scores
     y: Floats  #: grades
     measure: Measure
-    exponents: Floats | None = None  #: what `swaps` take for grades, where that is not ``y`` (`exactrank.learning.objectives.bounded_gain`)
+    exponents: Floats | None = None  #: grades for `swaps`, if these are bounded (`exactrank.learning.objectives.bounded_gain`)
 
     @cached_property
     def swaps(self) -> Floats:
@@ -48,7 +48,7 @@ class RankedQuery:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """All pairs of a query's documents that have different grades; each field holds one number per pair."""
+    """The pairs of documents of a query with different grades; each field holds one number per pair."""
 
     better: npt.NDArray[np.intp]  #: position of the document of the higher grade, from 0
     worse: npt.NDArray[np.intp]
@@ -76,16 +76,16 @@ class Pairs:
 
 
 PairForce = Callable[[Pairs], npt.ArrayLike]
-Asked = TypeVar("Asked", Pairs, RankedQuery)
+SubjectT = TypeVar("SubjectT", Pairs, RankedQuery)
 
 
 @dataclass(frozen=True)
-class OwnForces(LambdaForces, Generic[Asked]):
+class OwnForces(LambdaForces, Generic[SubjectT]):
     """The base of both kinds: ``force`` gives the slope, without a known curvature, and the value is the measure's."""
 
     conservative: ClassVar[bool] = False
 
-    force: Callable[[Asked], npt.ArrayLike]
+    force: Callable[[SubjectT], npt.ArrayLike]
     measure: Measure
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class OwnForces(LambdaForces, Generic[Asked]):
 
     def forces_on(self, data: RankingData) -> _core.Objective:
         kernel, grades = training_kernel(self.measure, data)
-        asked, exponents = bound_exponents(self.measure, data.y, data.grade_range[1])
+        bounded_measure, exponents = bound_exponents(self.measure, data.y, data.grade_range[1])
 
         def answer(number: int, scores: PerDocument) -> tuple[float, Floats, Floats]:
             rows = slice(data.indptr[number], data.indptr[number + 1])
@@ -107,7 +107,7 @@ class OwnForces(LambdaForces, Generic[Asked]):
             values, _, _ = _core.evaluate(scores, np.array([0, len(y)]), [(kernel, grades[rows], y, False)], 1)
             order = np.lexsort((np.arange(len(y)), y, -scores))
             slope = np.empty(len(y))
-            slope[order] = self.forces(RankedQuery(scores[order], y[order], asked, exponents[rows][order]))
+            slope[order] = self.forces(RankedQuery(scores[order], y[order], bounded_measure, exponents[rows][order]))
             return float(np.nan_to_num(values[0])), slope, np.zeros(len(y))
 
         return by_query(answer)
@@ -119,7 +119,7 @@ class PairForces(OwnForces[Pairs]):
 
     def forces(self, query: RankedQuery) -> Floats:
         better, worse = np.nonzero(query.y[:, None] > query.y[None, :])
-        force = _numbers(self.force, Pairs(better, worse, query), len(better), "pair")
+        force = _call(self.force, Pairs(better, worse, query), len(better), "pair")
         total = np.zeros(len(query.s))
         np.add.at(total, better, force)
         np.subtract.at(total, worse, force)
@@ -131,7 +131,7 @@ class DocumentForces(OwnForces[RankedQuery]):
     """A force for each document, in ranked order; those of a query sum to zero."""
 
     def forces(self, query: RankedQuery) -> Floats:
-        force = _numbers(self.force, query, len(query.s), "document")
+        force = _call(self.force, query, len(query.s), "document")
         if abs(force.sum()) > ROUNDING * max(np.abs(force).sum(), 1e-300):
             raise DataError(
                 f"the forces of {_name(self.force)} sum to {force.sum():g} over a query of {len(force)} documents, not to 0;"
@@ -140,12 +140,12 @@ class DocumentForces(OwnForces[RankedQuery]):
         return force
 
 
-def _numbers(function: Callable[[Asked], npt.ArrayLike], asked: Asked, count: int, each: str) -> Floats:
-    """What ``function`` says of ``asked``, once it is known to be a number for each."""
-    force = np.asarray(function(asked), np.float64)
+def _call(function: Callable[[SubjectT], npt.ArrayLike], subject: SubjectT, count: int, unit: str) -> Floats:
+    """Return the result of ``function`` after checking that it is ``count`` finite numbers, one per ``unit``."""
+    force = np.asarray(function(subject), np.float64)
     if force.shape != (count,) or not np.all(np.isfinite(force)):
         odd = f"shape {force.shape}" if force.shape != (count,) else "values that are not finite"
-        raise DataError(f"the lambda function {_name(function)} gave {odd}; it must give {count} finite numbers, one per {each}")
+        raise DataError(f"the lambda function {_name(function)} gave {odd}; it must give {count} finite numbers, one per {unit}")
     return force
 
 

@@ -16,7 +16,6 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +36,7 @@ from exactrank.models.thresholds import StepScores, Thresholds
 #: More thresholds than this are as good as one between every two values.
 MOST_THRESHOLDS = 65_535
 FEATURES_AT_ONCE = 8  #: whose values partitions send together
-LEAST = -1014  #: exponent of a loss whose units are still numbers
+LEAST = -1014  #: the least exponent of a loss whose units are normal numbers
 
 
 @storable
@@ -48,12 +47,12 @@ class Edge:
     loss: float
     edge: float
     feature: int
-    number: int  #: of the threshold among those of the feature; -1: no step has an edge
+    number: int  #: of the threshold among those of the feature; -1 if no step has an edge
     threshold: float
 
     @property
     def place(self) -> tuple[float, float]:
-        """What theta says of the step besides how far it goes."""
+        """The feature and the threshold, which theta holds besides the jump."""
         return float(self.feature), self.threshold
 
 
@@ -74,13 +73,13 @@ class PairExponential:
         self.thresholds = _thresholds(self._parts, data.n_features, limit or 0, count)
         key = xxh3_128_hexdigest(pickle.dumps((self.thresholds, total)))
         self._memo = StepMemo()
-        self._asked = _PairSums(tuple(self.thresholds), total, count, key, self._memo)
+        self._sums = _PairSums(tuple(self.thresholds), total, count, key, self._memo)
         self._exponent = 1
 
     def best(self, theta: Theta) -> Edge:
-        """(1) at the scores that are sums of the steps of ``theta``, and the step with the largest edge."""
-        while True:  # in units of a power of two that goes by the loss, which mostly is that of the step before
-            loss, forces = self._parts.ask(replace(self._asked, theta=theta, exponent=self._exponent))
+        """Return (1) at scores that are the sums of the steps of ``theta``, and the step with the largest edge."""
+        while True:  # in units by the loss, a power of two that seldom changes from step to step
+            loss, forces = self._parts.ask(replace(self._sums, theta=theta, exponent=self._exponent))
             exponent = max(int(np.frexp(loss)[1]), LEAST) if np.isfinite(loss) else self._exponent
             if exponent == self._exponent:
                 break
@@ -90,49 +89,49 @@ class PairExponential:
         return self._largest(loss, forces)
 
     def score(self, theta: Theta) -> Score:
-        """Return what scores documents by the steps of ``theta``."""
-        return Stepped(theta, self._asked.threads, self._memo)
+        """Return a function that scores documents by the steps of ``theta``."""
+        return StepScore(theta, self._sums.threads, self._memo)
 
     def _largest(self, loss: float, forces: npt.NDArray[np.int64]) -> Edge:
-        """The step with the largest edge to either side: of the first feature, and there beyond the largest threshold, that has it."""
-        ends, best = np.cumsum([len(own) + 1 for own in self.thresholds])[:-1], (0, 0, -1)
-        for feature, own in enumerate(np.split(forces, ends)):
-            beyond = np.cumsum(own[:0:-1])  # of the last threshold, of the one before it, ...
-            if len(beyond) and abs(most := int(beyond[np.argmax(np.abs(beyond))])) > abs(best[0]):
-                best = most, feature, len(beyond) - 1 - int(np.argmax(np.abs(beyond)))
+        """Return the step with the largest edge to either side; of equal ones that of the first feature and the largest threshold."""
+        ends, best = np.cumsum([len(thresholds) + 1 for thresholds in self.thresholds])[:-1], (0, 0, -1)
+        for feature, feature_forces in enumerate(np.split(forces, ends)):
+            beyond = np.cumsum(feature_forces[:0:-1])  # of the last threshold, of the one before it, ...
+            if len(beyond) and abs(largest := int(beyond[np.argmax(np.abs(beyond))])) > abs(best[0]):
+                best = largest, feature, len(beyond) - 1 - int(np.argmax(np.abs(beyond)))
         edge, feature, number = best
         threshold = float(self.thresholds[feature][number]) if number >= 0 else np.nan
         return Edge(loss, float(np.ldexp(edge, self._exponent - 60)) / loss, feature, number, threshold)
 
 
 def _thresholds(parts: Answerer, features: int, limit: int, threads: int) -> list[npt.NDArray[np.float64]]:
-    """Those of each feature; of several parts each sends the values of some features and how often it has them."""
+    """Return the thresholds of each feature; several parts send the values of some features at a time, with their counts."""
     thresholds: list[npt.NDArray[np.float64]] = []
     while len(thresholds) < features:
         thresholds += parts.ask(_Thresholds(len(thresholds), limit, threads))
     return thresholds
 
 
-Counts = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]  #: the values of a feature, and how often each occurs
+Counts = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]  #: the values of a feature, and the count of each
 
 
 @dataclass(frozen=True)
 class _Thresholds:
-    """The thresholds of all features, or of several parts those of some features, from the ``first`` on."""
+    """The thresholds of all features; or, of several parts, of some features beginning with the ``first``."""
 
     first: int
     limit: int
     threads: int
 
     def ask(self, part: Part) -> tuple[list[npt.NDArray[np.float64]], list[Counts]]:
-        """Return the thresholds of a part that is all there is; of one of several the values of some features."""
+        """Return the thresholds of the only part; or the values of some features of one of several."""
         X = part.data.X
         if part.is_complete:
             return _core.column_thresholds(X, self.limit, self.threads), []
         return [], [np.unique(X[:, j], return_counts=True) for j in range(self.first, min(self.first + FEATURES_AT_ONCE, X.shape[1]))]
 
     def combine(self, answers: Sequence[tuple[list[npt.NDArray[np.float64]], list[Counts]]]) -> list[npt.NDArray[np.float64]]:
-        """Return the thresholds of the features that were asked for."""
+        """Return the thresholds of these features."""
         thresholds = answers[0][0]
         for columns in zip(*(counts for _, counts in answers), strict=True):
             values, counts = (np.concatenate(arrays) for arrays in zip(*columns, strict=True))
@@ -141,25 +140,25 @@ class _Thresholds:
 
 
 class StepMemo:
-    """The scores of documents of this process by the steps so far, for who asks again with a few steps more; they do not travel."""
+    """The scores of the documents of this process by the steps so far, for a few more steps; they are not pickled."""
 
     def __init__(self, is_local: bool = True) -> None:
         self.is_local = is_local
         self._known: dict[int, tuple[RankingData, StepScores]] = {}
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return StepMemo, (False,)
 
     def of(self, data: RankingData) -> StepScores:
-        """Return what scores the documents of ``data``."""
+        """Return the scores of the documents of ``data``."""
         if id(data) not in self._known:
             self._known[id(data)] = data, StepScores(data.X)
         return self._known[id(data)][1]
 
 
 @dataclass(frozen=True, eq=False)
-class Stepped:
-    """Scores documents by the steps of ``theta``."""
+class StepScore:
+    """A function that scores documents by the steps of ``theta``."""
 
     theta: Theta
     threads: int
@@ -178,7 +177,7 @@ class _PairSums:
     thresholds: tuple[npt.NDArray[np.float64], ...]
     total: float  #: of the weights of pairs
     threads: int
-    key: str  #: by which parts know the problem
+    key: str  #: by which parts recognize the problem
     memo: StepMemo
     theta: Theta = field(default_factory=lambda: np.empty(0))
     exponent: int = 1
@@ -186,16 +185,16 @@ class _PairSums:
     def ask(self, part: Part) -> tuple[list[float], npt.NDArray[np.int64]]:
         """Return the losses of the blocks of ``part``, and its forces."""
         data = part.data
-        known = self.memo.of(data) if part.is_complete else part.once(("scores", self.key), lambda: StepScores(data.X))
+        step_scores = self.memo.of(data) if part.is_complete else part.once(("scores", self.key), lambda: StepScores(data.X))
         boosting = part.once(("boosting", self.key), lambda: self._bound(data))
-        losses, sums = boosting.sums(known.at(self.theta), self.exponent, self.threads)
+        losses, sums = boosting.sums(step_scores.at(self.theta), self.exponent, self.threads)
         return [float(losses[a:b].sum()) for a, b in pairwise(wide_blocks(data.indptr).tolist())], sums
 
     def combine(self, answers: Sequence[tuple[list[float], npt.NDArray[np.int64]]]) -> tuple[float, npt.NDArray[np.int64]]:
-        """Add both up."""
+        """Return the sums of both."""
         loss = float(np.sum([block for blocks, _ in answers for block in blocks]))
         return loss, np.sum([sums for _, sums in answers], axis=0)
 
     def _bound(self, data: RankingData) -> _core.RankBoost:
-        given = None if data.preferences is None else data.preferences.native(data.indptr)
-        return _core.RankBoost(data.X, list(self.thresholds), data.y, data.indptr, data.weights / self.total, self.threads, given)
+        preferences = None if data.preferences is None else data.preferences.native(data.indptr)
+        return _core.RankBoost(data.X, list(self.thresholds), data.y, data.indptr, data.weights / self.total, self.threads, preferences)

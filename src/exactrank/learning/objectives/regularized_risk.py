@@ -1,20 +1,20 @@
-"""Regularized risk: what large-margin methods minimize.
+"""The regularized risk, which large-margin methods minimize.
 
     J(theta) = l2/2 |theta - theta0|^2 + 1/Q sum_q w_q loss_q(s_q(theta)),    the weights w of mean 1          (1)
 
-Where the loss is convex and the scores are linear, each query's loss lies above the plane that touches it anywhere:
+If the loss is convex and the scores are linear, each query's loss lies above every plane that touches it:
 
     w_q/Q loss_q(theta') >= offset_q + normal_q . theta'        with equality at theta                          (2)
 
 Offsets and normals add over queries: for the structured loss they are sums of the losses and of the joint features of the most
-violated rankings. That is all that the optimizers of `exactrank.learning.optimizers.cutting_plane` ask.
+violated rankings. The optimizers of `exactrank.learning.optimizers.cutting_plane` need nothing else.
 
 The ramp bound is not convex, but has convex risks above it:
 
     loss_q = max_y [delta(y) + c(y).s] - max_y c(y).s  <=  max_y [delta(y) + c(y).s] - c(y').s                  (3)
 
-with equality where y' is the ranking by the scores s: the right side is the convex structured loss whose target is y' in the
-place of a perfect ranking. Both maxima are convex in theta, and the second has the slope of c(y').
+with equality if y' is the ranking by the scores s: the right side is the convex structured loss with y' as its target in place of a
+perfect ranking. Both maxima are convex in theta, and the second has the slope of c(y').
 """
 
 from copy import copy
@@ -36,7 +36,7 @@ from exactrank.models.architecture import Architecture, Theta
 class RegularizedRisk(Parametric):
     """(1); ``strength`` is l2 and ``center`` theta0, by default 0.
 
-    Objectives are maximized, and so is this one: its value is -J. A risk is minimized; `risk` and `planes` change the sign.
+    Like all objectives it is maximized: its value is -J. `risk` and `planes` have the sign of a risk, which is minimized.
     """
 
     def __init__(
@@ -52,28 +52,28 @@ class RegularizedRisk(Parametric):
         self.center = self._origin = np.zeros(architecture.size) if center is None else center
 
     def at(self, strength: float) -> Self:
-        """The same with another strength."""
-        other = copy(self)
-        other.l2 = strength
-        return other
+        """Return the same risk with another strength."""
+        risk = copy(self)
+        risk.l2 = strength
+        return risk
 
     @property
     def strength(self) -> float:
-        """How much the quadratic term counts."""
+        """The weight of the quadratic term."""
         return self.l2
 
     @property
     def convex(self) -> bool:
-        """Whether planes lie below the losses, which are taken to be convex in the scores."""
+        """True if planes lie below the losses, which are assumed to be convex in the scores."""
         return self.architecture.linear
 
     def risk(self, theta: Theta) -> tuple[float, Theta]:
-        """The sum of (1) and its slope."""
-        value, slope = self._unpenalized(theta, np.arange(self.parts))
+        """Return the sum of (1) and its slope."""
+        value, slope = self._mean_objective(theta, np.arange(self.parts))
         return -value, -slope
 
     def planes(self, theta: Theta, parts: Numbers) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """The offsets and, a row each, the normals of (2) that touch at ``theta``, for the queries numbered ``parts``."""
+        """Return the offsets and the normals (one row per query) of the planes (2) at ``theta``, for the queries numbered ``parts``."""
         values, slopes = self.slopes_by_query(theta, parts)
         normals = slopes / -self.parts
         return values / -self.parts - matmul(normals, theta), normals
@@ -86,21 +86,21 @@ class RampRisk(RegularizedRisk):
     convex = False
 
     def split(self, theta: Theta) -> tuple[tuple[float, Theta], tuple[float, Theta]]:
-        """The two maxima of (3), summed as in (1), with their slopes, for a linear model."""
-        asked = _TopRankings(self.objective, self.architecture, theta, self._sum.unit * self.parts, self.threads)
-        slope = np.sum(self._asked.ask(EachBlock(asked)), axis=0) / self.architecture.scale
+        """Return the two maxima of (3), summed as in (1), with their slopes, for a linear model."""
+        rankings = _TopRankings(self.objective, self.architecture, theta, self._sum.unit * self.parts, self.threads)
+        slope = np.sum(self._parts.ask(EachBlock(rankings)), axis=0) / self.architecture.scale
         value, (risk, risk_slope) = dot(slope, theta), self.risk(theta)
         return (risk + value, risk_slope + slope), (value, slope)
 
     def convexify(self, theta: Theta) -> RegularizedRisk:
-        """The convex risk of (3) that touches this one at ``theta``."""
+        """Return the convex risk of (3) that touches this one at ``theta``."""
         target = TowardsRanking(self.objective, self.architecture, theta)
         return RegularizedRisk(target, self.architecture, self.data, self.strength, self.center, self.threads)
 
 
 @dataclass(frozen=True, eq=False)
 class _TopRankings:
-    """The sum over wide blocks of c(y') of (3) times features, y' the ranking at ``theta``, each query by its weight over ``unit``."""
+    """The sums over wide blocks of c(y') of (3) times features, with y' the ranking at ``theta`` and queries weighted over ``unit``."""
 
     structured: Structured
     architecture: Architecture

@@ -1,9 +1,8 @@
-"""Objectives as functions of scores: what is asked of one, whatever made the scores.
+"""Objectives as functions of scores, whatever computes these.
 
-An objective is a frozen value; ``on(data)`` binds it to the grades and boundaries of some data. Its value is a sum over
-queries and is maximized; a lambda function has a slope whether or not there is a function of which it is the slope
-(Burges, Ragno & Le 2006, section 4). An objective that looks at pairs of documents says how many, and a high cost is announced before the
-work begins.
+An objective is a frozen value; ``on(data)`` binds it to the grades and boundaries of some data. Its value is a sum over queries and is
+maximized. A lambda function has a slope, which need not be that of any function (Burges, Ragno & Le 2006, section 4). An objective that
+examines pairs of documents knows their number, and a high cost is announced before the work begins.
 """
 
 import warnings
@@ -32,14 +31,14 @@ SECONDS_PER_PAIR = 5e-9  #: about, on one thread
 
 @runtime_checkable
 class Objective(Protocol):
-    """Something to maximize by moving scores. If its slope is not that of its value, it says ``conservative = False``."""
+    """A function of scores to be maximized. If its slope is not that of its value, it has ``conservative = False``."""
 
     def on(self, data: RankingData) -> _core.Objective:
-        """Itself on ``data``."""
+        """Bind the objective to ``data``."""
 
 
 def read_measure(objective: object) -> None:
-    """Replace the measure of an objective that is being made, where it is given as text, by what that text names."""
+    """Parse the measure of an objective under construction, if it is text."""
     object.__setattr__(objective, "measure", parse_measure(vars(objective)["measure"]))
 
 
@@ -69,7 +68,7 @@ class Sampled(Objective, Protocol):
     """An objective that depends on random draws."""
 
     def with_draws(self, number: int) -> Objective:
-        """Itself with the draws of that number."""
+        """Return the objective with the draws of this number."""
 
 
 @runtime_checkable
@@ -77,26 +76,26 @@ class Numbered(Objective, Protocol):
     """An objective whose draws depend on the number of a query or document in the whole."""
 
     def for_part(self, query: int, document: int) -> Objective:
-        """Itself for a part of the whole, whose first query and document have these numbers there."""
+        """Return the objective for a part, whose first ``query`` and ``document`` have these numbers in the whole."""
 
 
 def is_conservative(objective: Objective) -> bool:
-    """Is its slope that of its value? Those of forces between documents need not be, nor those of what is drawn at random."""
+    """Return whether the slope is that of the value; forces between documents and random draws need not have one."""
     return bool(getattr(objective, "conservative", True)) and not isinstance(objective, Sampled)
 
 
 def by_query(answer: Callable[[int, PerDocument], tuple[float, PerDocument, PerDocument]]) -> _core.Objective:
-    """What ``on`` may give where Python computes: ``answer`` gets a query's number and scores, gives value, slope and curvature."""
+    """Return a bound objective in Python: ``answer`` takes a query's number and scores, and returns value, slope and curvature."""
     return _core.called(answer)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Slopes(Tabular):
-    """What an objective says of scores, each query times its weight."""
+    """The value and the slope of an objective at some scores, each query times its weight."""
 
     values: PerQuery
     slope: PerDocument  #: the derivative of the value by each score
-    curvature: PerDocument  #: how fast that falls as the score alone rises
+    curvature: PerDocument  #: the rate at which the slope falls as this score rises
 
     def __repr__(self) -> str:
         return f"Slopes({len(self.values):,} queries, {len(self.slope):,} documents)"
@@ -106,7 +105,7 @@ class Slopes(Tabular):
 
 
 def slopes(data: RankingData, scores: npt.ArrayLike, objective: Objective, threads: int | None = None) -> Slopes:
-    """The value, slope and curvature of ``objective`` at ``scores``, one per row in the caller's order.
+    """Return the value, slope and curvature of ``objective`` at ``scores``, one per row in the caller's order.
 
     >>> from exactrank.learning.objectives.lambdas import Lambdas
     >>> data = RankingData.from_arrays(None, [0, 1], group=[2])
@@ -126,18 +125,18 @@ def slopes(data: RankingData, scores: npt.ArrayLike, objective: Objective, threa
 class Pairwise(Protocol):
     """An objective whose cost grows faster than the number of documents."""
 
-    remedy: ClassVar[str]  #: what to do where that is too much
+    remedy: ClassVar[str]  #: what to do if the cost is too high
 
     def pairs(self, data: RankingData) -> float:
-        """How many pairs of documents one pass looks at."""
+        """Return the number of pairs of documents in one pass."""
 
 
 class CostWarning(RuntimeWarning):
-    """Long queries make training slow."""
+    """A warning that long queries make training slow."""
 
 
 def announce_cost(objective: object, data: Dataset) -> None:
-    """Warn if one pass of ``objective`` over ``data`` looks at more than `MANY_PAIRS` pairs."""
+    """Warn if one pass of ``objective`` over ``data`` examines more than `MANY_PAIRS` pairs."""
     if not isinstance(objective, Pairwise):
         return
     pairs = sum(data.ask(EachPart(partial(_pairs, objective))))

@@ -1,7 +1,7 @@
 """Structured losses: a margin that grows with what a ranking loses of the measure (Chapelle, Le & Smola 2007).
 
 A ranking y of a query's documents has coefficients c(y), one per document, for which c(y) . s is largest if y is the ranking by
-score; and it loses delta(y) = measure(best ranking) - measure(y). With t the coefficients of a target ranking,
+score, and loses delta(y) = measure(best ranking) - measure(y). With t the coefficients of a target ranking,
 
     convex     max_y delta(y) + (c(y) - t) . s,              t = c(y*), y* a perfect ranking            (1), their (7)
     ramp       the same,                                     t = c(the ranking by score)                (2), their (14)
@@ -63,7 +63,7 @@ LARGEST_WORTH = 1e100
 
 @dataclass(frozen=True)
 class Structured:
-    """(1), (2) or (3) negated, to be maximized; ``A`` belongs to positional measures, ``seed`` draws among ties, from ``first`` on."""
+    """(1), (2) or (3) negated, to be maximized; ``A`` belongs to positional measures, and ``seed`` draws among ties, from ``first`` on."""
 
     measure: Measure
     A: Shape | float | tuple[float, ...] = "linear"
@@ -92,7 +92,7 @@ class Structured:
             raise SettingError(f"A belongs to positional measures, and {self.measure} is not one; leave it out")
 
     def on(self, data: RankingData) -> _core.StructuredLoss:
-        """Itself on ``data``."""
+        """Bind the objective to ``data``."""
         separation, worths = self._oracle(data)
         targets = None
         if self.bound == "convex":  # a ranking by worth, whose ties are drawn
@@ -100,17 +100,17 @@ class Structured:
         return _core.StructuredLoss(separation, targets, self.slack == "rescaled")
 
     def for_part(self, query: int, document: int) -> "Structured":
-        """Itself for a part of the whole, whose first document has this number there."""
+        """Return the objective for a part, whose first ``query`` and ``document`` have these numbers in the whole."""
         return replace(self, first=document)
 
     def unit(self, data: Dataset) -> float:
-        """What c(y) . s changes by when the score at the first rank rises by one: A(1); 1 for (4), where all scores of a kind rise."""
+        """Return the change of c(y) . s if the score at the first rank rises by one: A(1); 1 for (4), if all scores of a kind rise."""
         return float(self._by_position(self.measure, data.longest)[0][0]) if isinstance(self.measure, Positional) else 1.0
 
     def towards(self, data: RankingData, scores: npt.ArrayLike) -> _core.StructuredLoss:
-        """(1) on ``data``, with the ranking by ``scores``, one per row in the caller's order, as the target: at these scores it is (2).
+        """Return (1) on ``data``, with the ranking by ``scores``, one per row in the caller's order, as the target: it then equals (2).
 
-        As a function of other scores it is convex and nowhere less than (2): a step of the concave-convex procedure.
+        As a function of scores it is convex, and never less than (2): a step of the concave-convex procedure.
         """
         s = data.group(checked_scores(data, scores))
         if not np.all(np.isfinite(s)):
@@ -119,11 +119,11 @@ class Structured:
         return _core.StructuredLoss(separation, separation.coefficients(s, data.indptr, None), self.slack == "rescaled")
 
     def separation(self, data: RankingData) -> _core.Separation:
-        """What finds the most violated rankings of ``data``, and c of rankings by score."""
+        """Return the kernel that finds the most violated rankings of ``data``, and c of rankings by score."""
         return self._oracle(data)[0]
 
     def _oracle(self, data: RankingData) -> tuple[_core.Separation, PerDocument]:
-        """What finds the most violated rankings of ``data``, and what each document is worth to the measure."""
+        """Return the kernel that finds the most violated rankings of ``data``, and the worth of each document to the measure."""
         measure = _separable(self.measure)
         if isinstance(measure, Positional):
             kernel, grades = training_kernel(measure, data)
@@ -140,9 +140,9 @@ class Structured:
         by_rank = np.asarray(measure.discounts(min(measure.cutoff, data.longest)), np.float64)
         return _core.first_relevant_separation(by_rank, flags, data.indptr), relevant
 
-    def _by_position(self, measure: Positional, most: int) -> tuple[PerDocument, PerDocument]:
-        """A and the discounts, 0 beyond their ends, down to the last position for which either has more; ``most`` is the longest list."""
-        k = min(measure.cutoff, most)
+    def _by_position(self, measure: Positional, longest: int) -> tuple[PerDocument, PerDocument]:
+        """Return A and the discounts, padded with 0 to the same length; ``longest`` is the size of the longest list."""
+        k = min(measure.cutoff, longest)
         d = np.asarray(measure.discounts(k), np.float64)
         rises = np.flatnonzero(np.diff(d, append=0.0) > 0)
         if len(rises):
@@ -153,7 +153,7 @@ class Structured:
         ranks = np.arange(1, k + 1, dtype=np.float64)
         shapes = {"linear": k + 1 - ranks, "sqrt": 1 / np.sqrt(ranks), "discount": d}
         if isinstance(self.A, str | tuple):
-            a = shapes[self.A] if isinstance(self.A, str) else np.array(self.A[:most])
+            a = shapes[self.A] if isinstance(self.A, str) else np.array(self.A[:longest])
         else:
             a = power(shapes["linear"] / k, self.A)
         count = max(len(a), k)
@@ -162,24 +162,24 @@ class Structured:
 
 @dataclass(frozen=True, eq=False)
 class TowardsRanking:
-    """The loss of ``structured`` whose target is the ranking by the scores that ``architecture`` gives at ``theta``."""
+    """The loss of ``structured`` with the ranking by the scores of ``architecture`` at ``theta`` as its target."""
 
     structured: Structured
     architecture: Architecture
     theta: Theta
 
     def on(self, data: RankingData) -> _core.StructuredLoss:
-        """Itself on ``data``."""
+        """Bind the objective to ``data``."""
         scores = self.architecture.scores(self.theta, data.X)
         return self.structured.towards(data, data.ungroup(scores))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Separated:
-    """The rankings that decide a loss, not weighted by query."""
+    """The most violated rankings, which decide a loss, without query weights."""
 
-    delta: PerQuery  #: what they lack of the measure
-    coefficients: PerDocument  #: theirs less the target's, in the caller's order
+    delta: PerQuery  #: their loss of the measure
+    coefficients: PerDocument  #: their coefficients less the target's, in the caller's order
     losses: PerQuery
 
     def __repr__(self) -> str:
@@ -187,12 +187,12 @@ class Separated:
 
 
 def separate(data: RankingData, scores: npt.ArrayLike, structured: Structured, threads: int | None = None) -> Separated:
-    """The most violated rankings at ``scores``, one per row in the caller's order.
+    """Return the most violated rankings at ``scores``, one per row in the caller's order.
 
     >>> from exactrank.measures.graded import NDCG
     >>> data = RankingData.from_arrays(None, [0, 1, 0], group=[3])
-    >>> found = separate(data, [0.0, 0.5, 0.25], Structured(NDCG(k=1)))
-    >>> found.delta, found.coefficients, found.losses
+    >>> separated = separate(data, [0.0, 0.5, 0.25], Structured(NDCG(k=1)))
+    >>> separated.delta, separated.coefficients, separated.losses
     (array([1.]), array([ 0., -1.,  1.]), array([0.75]))
     """
     check_data(data)
@@ -205,10 +205,10 @@ def separate(data: RankingData, scores: npt.ArrayLike, structured: Structured, t
     return Separated(delta, data.ungroup(difference), losses)
 
 
-def _checked_table(given: tuple[float, ...]) -> tuple[float, ...]:
-    table = tuple(float(value) for value in given)
+def _checked_table(A: tuple[float, ...]) -> tuple[float, ...]:
+    table = tuple(float(value) for value in A)
     if not table or not any(table):
-        raise SettingError(f"A={given!r} is the same at all ranks; give a table such as (3, 2, 1)")
+        raise SettingError(f"A={A!r} is the same at all ranks; give a table such as (3, 2, 1)")
     for rank, (value, after) in enumerate(zip(table, (*table[1:], 0.0), strict=True), 1):
         if not np.isfinite(value) or value < after:
             raise SettingError(f"A is {value:g} at rank {rank} and {after:g} after it; give finite numbers of at least 0 that do not rise")
@@ -216,10 +216,10 @@ def _checked_table(given: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _separable(measure: Measure) -> Positional | AP | RR | Success:
-    """``measure``, if its most violated rankings can be found."""
+    """Return ``measure``, if its most violated rankings can be found."""
     if isinstance(measure, Positional) and measure.normalizer != "mean_ideal":
         return measure
     if isinstance(measure, RR | Success) or (isinstance(measure, AP) and measure.k is None):
         return measure
-    known = "nDCG, DCG, P, R, RBP, AP without cutoff, RR or Success"
-    raise IncompatibleError(f"the most violated ranking for {measure} is not known here; use {known}")
+    supported = "nDCG, DCG, P, R, RBP, AP without cutoff, RR or Success"
+    raise IncompatibleError(f"the most violated ranking for {measure} is not known here; use {supported}")

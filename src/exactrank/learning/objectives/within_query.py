@@ -2,7 +2,6 @@
 
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +13,8 @@ from exactrank.data.dataset import Dataset, EachBlock, Part, Score
 from exactrank.data.ranking_data import RankingData
 
 
-def centered(values: npt.NDArray[Any], indptr: Boundaries, weight: PerDocument | None = None) -> npt.NDArray[np.float64]:
-    """``values``, one or a row of them per document, less the mean of their query, by the documents' ``weight`` where there is one."""
+def center(values: npt.NDArray[np.float32 | np.float64], indptr: Boundaries, weight: PerDocument | None = None) -> npt.NDArray[np.float64]:
+    """Return ``values``, one or one row per document, less the mean of their query, by the ``weight`` of documents if there is one."""
     doubles = values.astype(np.float64)
     share = None if weight is None else weight.reshape((-1,) + (1,) * (values.ndim - 1))
     sums = np.add.reduceat(doubles if share is None else doubles * share, indptr[:-1], axis=0)
@@ -27,12 +26,12 @@ def centered(values: npt.NDArray[Any], indptr: Boundaries, weight: PerDocument |
 
 
 def deviation(values: PerDocument | Matrix, indptr: Boundaries) -> float:
-    """The standard deviation of ``values`` about the means of their queries."""
+    """Return the standard deviation of ``values`` from the means of their queries."""
     return float(np.sqrt(np.sum(squares_by_block(values, indptr)) / len(values)))
 
 
 def deviation_of(data: Dataset, score: Score) -> float:
-    """The same of what ``score`` gives the documents of ``data``."""
+    """Return the standard deviation of the scores of ``data`` from the means of their queries."""
     return float(np.sqrt(np.sum(data.ask(EachBlock(partial(_squares_of, score)))) / data.n_documents))
 
 
@@ -41,28 +40,25 @@ def _squares_of(score: Score, part: Part) -> list[float]:
 
 
 def squares_by_block(values: PerDocument | Matrix, indptr: Boundaries) -> list[float]:
-    """The sum over each wide block of the squares of ``values``, less the means of their queries."""
-    found = []
-    for first, last in pairwise(wide_blocks(indptr).tolist()):
-        own = indptr[first : last + 1]
-        found.append(float(np.sum(centered(values[own[0] : own[-1]], own - own[0]) ** 2)))
-    return found
+    """Return the sum over each wide block of the squared deviations of ``values`` from the means of their queries."""
+    blocks = (indptr[first : last + 1] for first, last in pairwise(wide_blocks(indptr).tolist()))
+    return [float(np.sum(center(values[ends[0] : ends[-1]], ends - ends[0]) ** 2)) for ends in blocks]
 
 
 def spread_by_block(values: PerDocument, indptr: Boundaries, mean: float | None) -> list[float]:
-    """The sum of ``values`` over each wide block, or of the squares of what they differ from ``mean``."""
+    """Return the sum of ``values`` over each wide block; or, if there is a ``mean``, of the squared deviations from it."""
     blocks = (values[a:b].astype(np.float64) for a, b in pairwise(indptr[wide_blocks(indptr)].tolist()))
     return [float(block.sum() if mean is None else ((block - mean) ** 2).sum()) for block in blocks]
 
 
 def pull_backs(data: RankingData, pull: PerDocument, threads: int) -> list[npt.NDArray[np.float64]]:
-    """The sum of the documents' features over each wide block, each document times its ``pull``."""
+    """Return the sum of the documents' features over each wide block, each document times its ``pull``."""
     ends = data.indptr[wide_blocks(data.indptr)].tolist()
     return [_core.pulled_back(data.X[a:b], np.ascontiguousarray(pull[a:b]), threads) for a, b in pairwise(ends)]
 
 
 def pair_counts(part: Part) -> PerQuery:
-    """How many pairs of documents of different grades each query has, and with them the weights of those that are given beside the grades.
+    """Return the number of pairs of documents with different grades of each query, plus the weights of its pairs beside the grades.
 
     >>> pair_counts(Part(RankingData.from_arrays(None, [0, 1, 1, 2, 3], group=[3, 2]))).tolist()
     [2.0, 1.0]
@@ -73,6 +69,6 @@ def pair_counts(part: Part) -> PerQuery:
     alike = np.bincount(query[ends - 1], np.diff(ends, prepend=0).astype(np.float64) ** 2, data.n_queries)
     pairs = (data.sizes.astype(np.float64) ** 2 - alike) / 2
     if data.preferences is not None:
-        own = np.searchsorted(data.indptr, data.preferences.better, side="right") - 1
-        pairs += np.bincount(own, data.preferences.weight, data.n_queries)
+        query = np.searchsorted(data.indptr, data.preferences.better, side="right") - 1
+        pairs += np.bincount(query, data.preferences.weight, data.n_queries)
     return np.asarray(pairs)

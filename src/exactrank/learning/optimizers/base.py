@@ -87,6 +87,7 @@ class Optimizer(Protocol[P_contra, It_contra, S]):
         """Return the state after a step; its value is not smaller if the optimizer promises to ascend."""
 
 
+@runtime_checkable
 class Resumable(Optimizer[P_contra, It_contra, S], Protocol[P_contra, It_contra, S]):
     """An optimizer that can continue on a problem that differs little from the previous one, such as only in strength."""
 

@@ -1,18 +1,18 @@
-"""The task of a ranker, and the judge: what is reported of an iterate, and what selects the one to keep.
+"""The task of a ranker, and the judge, which evaluates iterates for reports and for selection.
 
-The measure is reported as asked. For selection, tied documents count in their worst order (`exactrank.measures.ties`), and grades that
+The measure is reported as requested. For selection, tied documents count in their worst order (`exactrank.measures.ties`), and grades that
 are exponents are bounded, as in the forces that training follows (`exactrank.learning.objectives.bounded_gain`).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Generic, cast
+from typing import Generic
 
 from exactrank._support.arrays import PerDocument, PerQuery
 from exactrank.data.dataset import Dataset, Score
 from exactrank.data.ranking_data import RankingData
-from exactrank.learning.objectives.bounded_gain import selecting
+from exactrank.learning.objectives.bounded_gain import for_selection
 from exactrank.learning.training.progress import It, Verdict
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure, DatasetMeasure, values_over
@@ -26,54 +26,48 @@ def scores_of(scorer: Scorer, threads: int | None, data: RankingData) -> PerDocu
     return scorer.score(data.X, threads)
 
 
-def unheard(iterate: object, objective: float) -> Verdict:
-    """The judge of runs whose steps are not reported: only the objective counts."""
+def judge_by_objective(iterate: object, objective: float) -> Verdict:
+    """Return the verdict of runs whose steps are not reported: only the objective counts."""
     return Verdict(objective, None, objective)
 
 
-def validated(value: float, asked: DatasetMeasure, selects: DatasetMeasure, score: Score) -> Verdict:
-    """Return the verdict by the scores of validation data, over which the measure is as asked and as it selects."""
-    (of_asked, of_selects), _ = values_over([asked, selects], score)
-    return verdict_of(value, asked, selects, of_asked, of_selects)
-
-
-def verdict_of(
+def validation_verdict(
     value: float,
-    asked: DatasetMeasure | BoundMeasure,
-    selects: DatasetMeasure | BoundMeasure,
-    of_asked: PerQuery,
-    of_selects: PerQuery,
+    reported: DatasetMeasure | BoundMeasure,
+    selecting: DatasetMeasure | BoundMeasure,
+    reported_values: PerQuery,
+    selecting_values: PerQuery,
 ) -> Verdict:
-    """Return the verdict by the values that validation queries have of both measures."""
-    weights = None if selects.data.query_weight is None else selects.weights
-    return Verdict(value, asked.mean_of(of_asked), selects.mean_of(of_selects), of_selects.copy(), weights)
+    """Return the verdict by the values of validation queries: of the reported measure, and of the one that selects."""
+    weights = None if selecting.data.query_weight is None else selecting.weights
+    return Verdict(value, reported.mean_of(reported_values), selecting.mean_of(selecting_values), selecting_values.copy(), weights)
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Train on ``data``, which has something to learn and no missing values, for ``measure``; ``valid`` has the same features."""
+    """A training task: ``data`` has something to learn and no missing values, and ``valid`` has the same features."""
 
     measure: Measure
     data: Dataset
     valid: Dataset | None = None
     threads: int | None = None
     bag: int = 0  #: the number of the member of a bag, for draws of its own
-    bags: int = 0  #: how many members there are, where the model is one of a bag
-    start: Scorer | None = None  #: the model to go on from, where one was given
+    bags: int = 0  #: the number of members, if the model is one of a bag
+    start: Scorer | None = None  #: the model to continue from, if any
     constraints: tuple[Constraint, ...] = ()  #: that the model must keep on ``data``, beside ``measure``
-    common: dict[str, object] = field(default_factory=dict)  #: what is made once for all members of a bag
+    common: dict[str, object] = field(default_factory=dict)  #: objects that all members of a bag share
 
     def verdict(self, scorer: Scorer) -> Verdict:
-        """What is reported of a finished scorer."""
+        """Return the verdict on a finished scorer."""
         judge: Judge[Scorer] = Judge(self, lambda scorer: partial(scores_of, scorer, self.threads))
         return judge(scorer, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Judge(Generic[It]):
-    """Judges iterates by the scores that they give the documents of a task's data and, if there is any, of its validation data.
+    """A judge of iterates by the scores of a task's documents, and of its validation data if there is any.
 
-    ``score`` returns what scores documents by an iterate.
+    ``score`` returns a function that scores documents by an iterate.
 
     Validation data selects; without it the measure on the training data does, or the objective's value (``by_objective``).
     """
@@ -81,24 +75,26 @@ class Judge(Generic[It]):
     task: Task
     score: Callable[[It], Score]
     by_objective: bool = False
-    #: Knows the measure as asked on the training data without scores.
+    #: Returns the reported measure on the training data, if it is known without scores.
     reported: Callable[[It], float] | None = None
 
     def __call__(self, iterate: It, objective: float) -> Verdict:
-        """What to say of ``iterate``, at which the objective is as given."""
+        """Return the verdict on ``iterate``, at which the objective has this value."""
         valid, value = self.task.valid, 0.0
         if valid is not None or self.by_objective:
             value = self.measures[0].mean(self.score(iterate)) if self.reported is None else self.reported(iterate)
             if valid is None:
                 return Verdict(value, None, objective)
-        _, asked, selects = self.measures
-        verdict = validated(value, asked, selects, self.score(iterate))
-        return verdict if valid is not None else Verdict(cast(float, verdict.valid), None, verdict.goodness)
+        _, reported, selecting = self.measures
+        (reported_values, selecting_values), _ = values_over([reported, selecting], self.score(iterate))
+        if valid is None:
+            return Verdict(reported.mean_of(reported_values), None, selecting.mean_of(selecting_values))
+        return validation_verdict(value, reported, selecting, reported_values, selecting_values)
 
     @cached_property
     def measures(self) -> tuple[DatasetMeasure, DatasetMeasure, DatasetMeasure]:
-        """The measure as asked over the training data; as asked and as it selects over the validation data or, without it, those too."""
+        """The reported measure over the training data; and the reported and the selecting one over the validation data, if any."""
         measure, valid, threads = self.task.measure, self.task.valid, self.task.threads
-        trained = measure.over(self.task.data, threads=threads)
-        asked = trained if valid is None else measure.over(valid, threads=threads)
-        return trained, asked, selecting(asked.with_ties(worst_tie_order(measure).ties))
+        training = measure.over(self.task.data, threads=threads)
+        reported = training if valid is None else measure.over(valid, threads=threads)
+        return training, reported, for_selection(reported.with_ties(worst_tie_order(measure).ties))

@@ -1,20 +1,20 @@
-"""Selection that noise does not decide: which of several candidates to keep, for all rankers.
+"""Selection among candidates, for all rankers, by rules that are robust against noise.
 
-Held-out queries (validation data, or folds) select, and they are few. On them, with weights w of sum 1, candidates a and b differ by
+Held-out queries (validation data, or folds) select, and there are few of them. With weights w of sum 1, candidates a and b differ by
 
     d = sum_q w_q d_q,    d_q = value_q(a) - value_q(b),    e^2 = n / (n - 1) sum_q w_q^2 (d_q - d)^2           (1)
 
-where e is the standard error of d, over the n queries that count. The maximum of many means that are nearly equal is luck, so
+where e is the standard error of d, over the n queries that count. The maximum of many nearly equal means is a matter of luck, so
 
-- of steps and trees, each counts by the mean of its value and those of the `WINDOW` - 1 steps before, and the best is kept (`StepChoice`);
-- of strengths, bootstrap samples of the queries each choose one, and the average of their positions is taken (`average`);
-- of what has no such order (starts, learning rates, phases, bounds), the first comes first: another must be better than the one that is
-  kept by more than `MARGIN` standard errors (`choose`). So what is kept is worse than the best by no more than that.
+- steps and trees count by the mean of their value and those of the `WINDOW` - 1 steps before, and the best is kept (`StepChoice`);
+- among strengths, bootstrap samples of the queries each choose one, and the average of their positions is taken (`average`);
+- candidates without such an order (starts, learning rates, phases, bounds) are compared in turn: another must be better than the one that
+  is kept by more than `MARGIN` standard errors (`choose`). So the kept one is worse than the best by no more than that.
 
 benchmarks/choose_selection.py compares these rules with others on training queries. A margin of one standard error had the lower mean for
 eight of nine rankers, clearly for trees, where any margin does harm: it prefers models that fit too little. Averages do not.
 
-If the objective or the training data selects, there is no such noise, and the first of the best is kept.
+If the objective or the training data selects, there is no such noise, and the first of equally good candidates is kept.
 """
 
 from collections.abc import Sequence
@@ -33,23 +33,23 @@ from exactrank.learning.training.progress import Alternative, Verdict
 from exactrank.measures.bound import means_over_queries
 
 C = TypeVar("C")
-#: How many standard errors better a candidate must be to replace one before it.
+#: A candidate must be better by this number of standard errors to replace an earlier one.
 MARGIN = 0.25
-#: How many steps in a row a step is judged by.
+#: The number of consecutive steps by which a step is evaluated.
 WINDOW = 3
-#: How many bootstrap samples of the queries choose a strength; with 0 of them `choose` does.
+#: The number of bootstrap samples of the queries that choose a strength; with 0 `choose` is used.
 SAMPLES = 200
-#: Sums that differ by less than this share are equal: their difference is one of rounding.
+#: Sums that differ by less than this share are equal up to rounding.
 ROUNDING = 1e-12
 
 
-def standard_error(one: Verdict, other: Verdict) -> float:
+def standard_error(a: Verdict, b: Verdict) -> float:
     """Return e of (1); NaN if the values of the queries are not known, 0 if fewer than two queries count."""
-    if one.values is None or other.values is None:
+    if a.values is None or b.values is None:
         return np.nan
     with np.errstate(invalid="ignore"):
-        differences = one.values - other.values
-    weights = np.ones(len(differences)) if one.weights is None else one.weights
+        differences = a.values - b.values
+    weights = np.ones(len(differences)) if a.weights is None else a.weights
     counted = ~np.isnan(differences) & (weights > 0)
     differences, weights = differences[counted], weights[counted]
     if len(weights) < 2:
@@ -60,16 +60,16 @@ def standard_error(one: Verdict, other: Verdict) -> float:
     return float(np.sqrt(len(shares) / (len(shares) - 1) * dot(deviations, deviations)))
 
 
-def is_better(one: Verdict, other: Verdict) -> bool:
-    """Tell if ``one`` exceeds ``other`` by more than the margin."""
-    difference = one.goodness - other.goodness
-    return difference > 0 and not difference <= MARGIN * standard_error(one, other)
+def is_better(candidate: Verdict, present: Verdict) -> bool:
+    """Return whether ``candidate`` exceeds the ``present`` one by more than the margin."""
+    difference = candidate.goodness - present.goodness
+    return difference > 0 and not difference <= MARGIN * standard_error(candidate, present)
 
 
 @storable
 @dataclass(frozen=True, eq=False)
 class Choice(Generic[C]):
-    """The candidate that is kept of those so far, and the verdict on the one with the best mean."""
+    """The kept candidate of those so far, and the verdict on the one with the best mean."""
 
     candidate: C
     verdict: Verdict
@@ -83,7 +83,7 @@ class Choice(Generic[C]):
         return cls(candidate, verdict, number, verdict, number)
 
     def after(self, candidate: C, verdict: Verdict, number: int = 0) -> "Choice[C]":
-        """Return the choice once there is one more candidate, which is kept if it is better by more than the margin."""
+        """Return the choice after one more candidate, which is kept if it is better by more than the margin."""
         if not verdict.goodness > self.best.goodness:
             return self
         if is_better(verdict, self.verdict):
@@ -94,7 +94,7 @@ class Choice(Generic[C]):
 @storable
 @dataclass(frozen=True, eq=False)
 class StepChoice(Choice[C]):
-    """The iterate that is kept of the steps so far; its goodness is the mean of ``recent``, and ``best`` is the best single step."""
+    """The kept iterate of the steps so far; its goodness is the mean of ``recent``, and ``best`` is the best single step."""
 
     recent: tuple[float, ...] = ()  #: the goodness of the last steps on held-out queries
 
@@ -114,7 +114,7 @@ class StepChoice(Choice[C]):
 
 
 def choose(verdicts: Sequence[Verdict]) -> Choice[int]:
-    """Return the number of the candidate to keep, of several without an order beyond which comes first."""
+    """Return the choice among candidates without an order; the first has precedence."""
     choice = Choice.of(0, verdicts[0])
     for number, verdict in enumerate(verdicts[1:], 1):
         choice = choice.after(number, verdict, number)
@@ -122,7 +122,7 @@ def choose(verdicts: Sequence[Verdict]) -> Choice[int]:
 
 
 def average(verdicts: Sequence[Verdict]) -> Choice[int]:
-    """Return the number of the candidate to keep of a path, on which neighbors are alike: what samples of the queries choose on average.
+    """Return the choice among candidates on a path, where neighbors are alike: the average of the choices of samples of the queries.
 
     Candidates that are equally good in a sample share it.
     """
@@ -139,7 +139,7 @@ def average(verdicts: Sequence[Verdict]) -> Choice[int]:
 
 
 def choose_on_paths(verdicts: Sequence[Verdict], lengths: Sequence[int]) -> int:
-    """Return the number of the candidate to keep, of paths of ``lengths`` candidates one after the other."""
+    """Return the number of the candidate to keep, on several paths with these ``lengths`` one after the other."""
     ends: list[int] = np.cumsum(lengths).tolist()
     numbers = [end - length + average(verdicts[end - length : end]).number for end, length in zip(ends, lengths, strict=True)]
     return numbers[choose([verdicts[number] for number in numbers]).number]
@@ -148,23 +148,23 @@ def choose_on_paths(verdicts: Sequence[Verdict], lengths: Sequence[int]) -> int:
 def verdicts_by(values: npt.NDArray[np.float64], weights: PerQuery) -> list[Verdict]:
     """Return the verdict on each row of ``values``, one per query."""
     means = means_over_queries(values, weights).tolist()
-    return [Verdict(mean, None, mean, own, weights) for mean, own in zip(means, values, strict=True)]
+    return [Verdict(mean, None, mean, row, weights) for mean, row in zip(means, values, strict=True)]
 
 
-def alternatives(names: Sequence[str], verdicts: Sequence[Verdict], chosen: int) -> tuple[Alternative, ...]:
-    """Return how close each candidate is to the best, for the report; nothing unless held-out queries select."""
+def alternatives(names: Sequence[str], verdicts: Sequence[Verdict], selected: int) -> tuple[Alternative, ...]:
+    """Return the distance of each candidate from the best, for reports; nothing unless held-out queries select."""
     best = max(verdicts, key=lambda verdict: verdict.goodness)
     if best.values is None:
         return ()
     return tuple(
-        Alternative(name, own.goodness, own.goodness - best.goodness, standard_error(best, own), number == chosen)
-        for number, (name, own) in enumerate(zip(names, verdicts, strict=True))
+        Alternative(name, verdict.goodness, verdict.goodness - best.goodness, standard_error(best, verdict), number == selected)
+        for number, (name, verdict) in enumerate(zip(names, verdicts, strict=True))
     )
 
 
 @dataclass(frozen=True, repr=False)
 class Selection(Tabular):
-    """The candidates of a fit that held-out queries chose from, with their means and how far each is from the best.
+    """The candidates of a fit from which held-out queries chose, with their means and distances from the best.
 
     >>> near, best = Alternative("l2=10", 0.8125, -0.0005, 0.0011, True), Alternative("l2=1", 0.813, 0.0, 0.0, False)
     >>> Selection((near, best), "nDCG@10")
@@ -175,22 +175,22 @@ class Selection(Tabular):
     measure: str
 
     @property
-    def chosen(self) -> Alternative | None:
-        """The candidate that was chosen, or None if there was nothing to choose."""
-        return next((one for one in self.candidates if one.chosen), None)
+    def choice(self) -> Alternative | None:
+        """The selected candidate, or None if there was nothing to choose."""
+        return next((candidate for candidate in self.candidates if candidate.selected), None)
 
     def __str__(self) -> str:
-        chosen = self.chosen
-        if chosen is None:
+        choice = self.choice
+        if choice is None:
             return "nothing to choose"
-        best, beside = max(self.candidates, key=lambda one: one.mean), ""
-        if chosen.mean < best.mean:
-            noise = f"difference {best.mean - chosen.mean:.4f}, standard error {chosen.error:.4f}"
-            beside = f"; best {best.mean:.4f} at {best.name}: {noise}"
-        return f"chose {chosen.name} (held-out {self.measure} {chosen.mean:.4f}{beside})"
+        best, comparison = max(self.candidates, key=lambda candidate: candidate.mean), ""
+        if choice.mean < best.mean:
+            noise = f"difference {best.mean - choice.mean:.4f}, standard error {choice.error:.4f}"
+            comparison = f"; best {best.mean:.4f} at {best.name}: {noise}"
+        return f"chose {choice.name} (held-out {self.measure} {choice.mean:.4f}{comparison})"
 
     def __repr__(self) -> str:
         return f"Selection({self})"
 
     def _columns(self) -> dict[str, Values]:
-        return by_column(self.candidates, "name", "mean", "difference", "error", "chosen")
+        return by_column(self.candidates, "name", "mean", "difference", "error", "selected")

@@ -22,7 +22,7 @@ from exactrank import _core
 from exactrank._support.serialize import storable
 from exactrank.data.dataset import Answerer, Dataset
 from exactrank.data.ranking_data import RankingData
-from exactrank.learning.training.judge import verdict_of
+from exactrank.learning.training.judge import validation_verdict
 from exactrank.learning.training.progress import Verdict
 from exactrank.learning.trees.growth import GrowthSettings, PerLeaf, Units, WeightedTree, tree_table
 from exactrank.learning.trees.part import (
@@ -99,7 +99,7 @@ class Validation:
     def verdict(self, value: float) -> Verdict:
         """Return the verdict by validation data; ``value`` is the measure on the training data."""
         (reported, selecting), _ = values_of(self._measures, self._scores)
-        return verdict_of(value, *self._measures, reported, selecting)
+        return validation_verdict(value, *self._measures, reported, selecting)
 
 
 class Forest:
@@ -265,9 +265,9 @@ class Forest:
     @property
     def part(self) -> ForestPart:
         """The only part, in this process."""
-        whole = self.data.single_part()
-        assert whole is not None
-        part = self._question("values").forest_of(whole)
+        data_part = self.data.single_part()
+        assert data_part is not None
+        part = self._question("values").forest_of(data_part)
         assert part is not None
         return part
 

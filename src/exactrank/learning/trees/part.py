@@ -84,13 +84,13 @@ class TreeState:
 
     number: int
     units: Units
-    flat: bool  #: does every curvature count as 1?
+    flat: bool  #: True if every curvature counts as 1
     allowed: Allowed
     rounds: tuple[Round, ...] = ()
 
-    def begins_like(self, other: "TreeState") -> bool:
+    def begins_like(self, state: "TreeState") -> bool:
         """Return whether the roots of both have the same documents with the same rounded forces."""
-        return (self.number, self.units, self.flat) == (other.number, other.units, other.flat)
+        return (self.number, self.units, self.flat) == (state.number, state.units, state.flat)
 
 
 @dataclass(frozen=True, eq=False)

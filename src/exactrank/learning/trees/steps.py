@@ -13,7 +13,7 @@ from exactrank._support.arrays import PerQuery
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.immutable import seal
 from exactrank.data.ranking_data import RankingData
-from exactrank.learning.objectives.bounded_gain import bounded_gain, selecting
+from exactrank.learning.objectives.bounded_gain import bounded_gain, for_selection
 from exactrank.learning.objectives.line_search import LineSearch
 from exactrank.learning.objectives.searched_measure import Direction, LineState, SearchedMeasure
 from exactrank.learning.objectives.step_function import Interval
@@ -71,7 +71,7 @@ class DistantSteps:
     """Steps on documents that lie elsewhere."""
 
     def __init__(self, task: Task) -> None:
-        self._search = SearchedMeasure(selecting(worst_tie_order(task.measure).over(task.data, threads=task.threads)))
+        self._search = SearchedMeasure(for_selection(worst_tie_order(task.measure).over(task.data, threads=task.threads)))
 
     def __call__(self, forest: Forest, outputs: PerLeaf, unseen: bool, low: float, high: float) -> float:
         weights = _search_weights(forest, unseen)
