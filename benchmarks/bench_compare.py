@@ -17,7 +17,7 @@ import exactrank as er
 from exactrank._support.threads import thread_count
 from exactrank.compare.contender import ContenderTask
 from exactrank.compare.contenders import find_contender
-from exactrank.compare.divisions import dealt
+from exactrank.compare.divisions import divide
 from exactrank.data.synthetic import CubicPolynomial
 
 METHODS = ("directrank", "lambdarank", "structuredrank", "mart", "lambdamart", "lightgbm")
@@ -28,7 +28,7 @@ def loop(data: er.RankingData, found: er.Comparison, folds: int) -> float:
     """Seconds of the same fits and measurements, trials and final ones, in this process."""
     seconds = 0.0
     with tempfile.TemporaryDirectory() as scratch:
-        for division in dealt("data", data, folds, 0, Path(scratch)).divisions:
+        for division in divide("data", data, folds, 0, Path(scratch)).divisions:
             task = ContenderTask("data", division.read(), division.test.rows, MEASURES[0], 0, 1)
             for fit in (each for each in found.fits if each.fold == division.name):
                 contender = find_contender(fit.method)

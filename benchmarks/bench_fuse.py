@@ -15,7 +15,7 @@ import numpy as np
 from timing import best, in_yards, interleaved, table
 
 import exactrank as er
-from exactrank.fusion.contenders import problem_of
+from exactrank.fusion.preparation import problem_of
 from exactrank.fusion.problem import QuerySteps, all_weights
 from exactrank.fusion.search import best_of
 

@@ -52,7 +52,6 @@ import exactrank as er
 from exactrank._support.json_values import json_value
 from exactrank.compare.contender import Contender, ContenderTask, Fitted
 from exactrank.compare.contenders import as_contender
-from exactrank.compare.contenders.estimator import FittedEstimator
 from exactrank.compare.contenders.peer import Peer
 from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.compare.statistics import paired_t, randomization
@@ -86,7 +85,7 @@ class ScikitRidge(Contender):
         train, valid = task.fold.train, task.fold.valid
         models = [make_pipeline(StandardScaler(), Ridge(alpha=alpha)).fit(train.values.astype(np.float64), train.y) for alpha in STRENGTHS]
         best = max(models, key=lambda model: values_of(valid, model.predict(valid.values)).mean())
-        return FittedEstimator({"alpha": best[-1].alpha}, best.predict)
+        return Fitted({"alpha": best[-1].alpha}, lambda part, data: data.ungroup(np.asarray(best.predict(data.values), np.float64)))
 
 
 @dataclass(frozen=True)

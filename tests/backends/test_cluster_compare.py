@@ -104,7 +104,7 @@ def test_the_fit_of_a_lost_worker_is_done_by_another(engine: Any, begun: Letterb
 def test_fits_end_by_their_limit_and_when_nobody_wants_them(engine: Any, begun: Letterbox, tmp_path: Path) -> None:
     server = ClusterServer(engine, 1, tmp_path)
     server.start("late", partial(wait_at, tmp_path / "gate"), 0.2)
-    assert ended(server)[1].late
+    assert ended(server)[1].timed_out
     server.start("unwanted", partial(wait_and_write, tmp_path), None)
     process = int(begun.line())
     os.kill(process, 0)

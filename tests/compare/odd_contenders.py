@@ -24,6 +24,7 @@ class ByFeature:
     factor: float = 1.0
     curve = ()
     weights = None
+    documents: ClassVar = {}
 
     def scores(self, part, data):
         return self.factor * data.feature(data.feature_names[0])

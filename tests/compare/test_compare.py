@@ -21,15 +21,16 @@ from hypothesis import given, settings, strategies as st
 from typer.testing import CliRunner
 
 import exactrank as er
+from exactrank._support.json_values import decode_record, encode_record
 from exactrank.cli import app
 from exactrank.compare import tracking
 from exactrank.compare.comparison import Comparison, read_comparison
 from exactrank.compare.contenders import find_contender
-from exactrank.compare.divisions import CachedPart, dealt, given as given_divisions
-from exactrank.compare.fitting import Job
-from exactrank.compare.race import TuningBudget, best_trial, settings_of_trial
+from exactrank.compare.divisions import CachedPart, cache_folds, divide
+from exactrank.compare.fitting import FitJob
 from exactrank.compare.report import report_html
-from exactrank.compare.results import Fit, Trial, from_record, to_record
+from exactrank.compare.results import Fit, Trial
+from exactrank.compare.schedule import TuningBudget, best_trial, settings_of_trial
 from exactrank.compare.standings import differences, efforts, pairs, shared_values, standings, winning
 from exactrank.data.folds import Fold, deal_folds
 from exactrank.data.synthetic import CubicPolynomial
@@ -91,7 +92,7 @@ def same_for_good(fits):
     def still(record):
         return {name: value for name, value in record.items() if name not in MEASURED}
 
-    records = [still(to_record(fit)) for fit in fits]
+    records = [still(encode_record(fit)) for fit in fits]
     return [record | {"trials": [still(trial) for trial in record["trials"]]} for record in records]
 
 
@@ -107,7 +108,7 @@ def test_what_the_caller_checks_and_says_of_data_needs_no_features(tmp_path, mon
     """Copies of X are for the processes that fit; one here per part would be as many as there are folds, three times over."""
     data = er.RankingData.from_arrays(np.arange(120.0).reshape(40, 3), np.arange(40) % 3, group=[4] * 10)
     fold = er.Fold("given", data.take_queries(range(4)), data.take_queries(range(4, 7)), data.take_queries(range(7, 10)))
-    for divided in (dealt("web", data, 5, 0, tmp_path), given_divisions("web", [fold], tmp_path)):
+    for divided in (divide("web", data, 5, 0, tmp_path), cache_folds("web", [fold], tmp_path)):
         whole = [(each.train.read().n_documents, each.valid.read().n_documents, each.test.read().n_documents) for each in divided.divisions]
         with monkeypatch.context() as patched:
             patched.setattr(CachedPart, "read", without_features)
@@ -126,9 +127,9 @@ def test_each_query_is_tested_once_and_never_in_two_parts(queries, folds, seed, 
     scratch = tmp_path_factory.mktemp("parts")
     if queries < folds:
         with pytest.raises(er.errors.DataError, match=rf"{queries} queries, fewer than the {folds} folds"):
-            dealt("web", data, folds, seed, scratch)
+            divide("web", data, folds, seed, scratch)
         return
-    divided = dealt("web", data, folds, seed, scratch)
+    divided = divide("web", data, folds, seed, scratch)
     summary = divided.summary()
     parts = [division.read() for division in divided.divisions]
     assert sorted(np.concatenate([fold.test.qid for fold in parts])) == sorted(data.qid)
@@ -142,7 +143,7 @@ def test_rows_of_parts_are_those_of_the_file(tmp_path):
     rng = np.random.default_rng(0)
     qid = rng.integers(0, 6, 40)  # not grouped
     data = er.RankingData.from_arrays(np.arange(40.0)[:, None], np.arange(40) % 3, qid=qid)
-    for division in dealt("web", data, 3, 0, tmp_path).divisions:
+    for division in divide("web", data, 3, 0, tmp_path).divisions:
         for part in (division.train, division.valid, division.test):
             assert part.rows.tolist() == part.read().feature(data.feature_names[0]).tolist()
 
@@ -151,7 +152,7 @@ def test_rows_of_parts_are_those_of_the_file(tmp_path):
 def test_query_ids_of_any_type_are_counted_once(kind, tmp_path):
     qid = np.array([f"q{k // 2}" if kind is not int else k // 2 for k in range(12)], dtype=kind)
     data = er.RankingData.from_arrays(np.arange(12.0)[:, None], [0, 1] * 6, qid=qid)
-    divided = dealt("web", data, 3, 0, tmp_path)
+    divided = divide("web", data, 3, 0, tmp_path)
     summary = divided.summary()
     assert (summary.queries, summary.documents, summary.grades) == (6, 12, {"0": 6, "1": 6})
     tested = [qid for fold in summary.folds for qid in fold.test_qid]
@@ -162,10 +163,10 @@ def test_folds_that_share_a_query_are_refused(data, tmp_path):
     first, second, third = (data.take_queries(np.arange(8 * k, 8 * k + 8)) for k in range(3))
     shared = er.Fold("Fold1", first, second, data.take_queries(np.arange(7, 20)))
     with pytest.raises(er.errors.DataError, match="Fold1: query 8 is in the train part and in the test part"):
-        given_divisions("web", [shared], tmp_path).summary()
+        cache_folds("web", [shared], tmp_path).summary()
     twice = [er.Fold("Fold1", first, second, third), er.Fold("Fold2", second, first, third)]
     with pytest.raises(er.errors.DataError, match="query 17 is in the test parts of Fold1 and Fold2"):
-        given_divisions("web", twice, tmp_path).summary()
+        cache_folds("web", twice, tmp_path).summary()
 
 
 def test_a_test_part_without_relevant_documents_is_refused(data):
@@ -235,7 +236,7 @@ def test_seconds_end_what_takes_longer_but_for_the_first_trial(data):
 
 @given(trials=st.one_of(st.none(), st.integers(1, 5)), seconds=st.one_of(st.none(), st.floats(0.1, 9)), begun=st.integers(0, 6))
 def test_budgets_are_kept(trials, seconds, begun):
-    allowed = TuningBudget(trials, seconds).allows(begun, spent=1.0 * begun)
+    allowed = TuningBudget(trials, seconds).allows(begun, seconds=1.0 * begun)
     if trials is None and seconds is None:
         assert not allowed
     elif begun == 0:
@@ -364,7 +365,7 @@ def test_odd_data_is_compared_and_reported(data, tmp_path):
     found = er.compare(sets, ["ridge", "a\udcffb=ridge(l2=9.0)"], ["nDCG@3", "AP(rel=9, empty='skip')"], folds=3, out=tmp_path / "out")
     assert not any(fit.failed for fit in found.fits)
     again = read_comparison(tmp_path / "out")
-    assert to_record(again) == to_record(found)
+    assert encode_record(again) == encode_record(found)
     assert "a\\udcffb" in (tmp_path / "out" / "report.html").read_text("utf-8")
     assert "q\\udcff7" in (tmp_path / "out" / "report.html").read_text("utf-8")
     assert "we\\udcffb" in (tmp_path / "out" / "results.csv").read_text("utf-8")
@@ -388,10 +389,10 @@ def test_what_cannot_be_shown_loses_nothing_else(tmp_path, monkeypatch):
 
 
 def test_long_reasons_leave_a_report_small():
-    job = Job("data", None, find_contender("ridge"), {}, {}, 0, 1, None)
-    failing = with_failure(make_comparison(folds=5), "lightgbm", job.failed("x" * 50_000_000).failed)
+    job = FitJob("data", None, find_contender("ridge"), {}, {}, 0, 1, None)
+    failing = with_failure(make_comparison(folds=5), "lightgbm", job.failure("x" * 50_000_000).failed)
     assert len(report_html(failing)) < len(report_html(make_comparison(folds=5))) + 50_000
-    assert job.failed("").failed == "it gave no reason"
+    assert job.failure("").failed == "it gave no reason"
 
 
 # Resuming
@@ -526,9 +527,9 @@ def test_a_comparison_that_is_broken_off_goes_on_to_the_same_numbers(text, untun
 
 def test_records_come_back_as_they_were(tuned):
     found, _ = tuned
-    record = json.loads(json.dumps(to_record(found)))
-    again = from_record(Comparison, record)
-    assert to_record(again) == to_record(found)
+    record = json.loads(json.dumps(encode_record(found)))
+    again = decode_record(Comparison, record)
+    assert encode_record(again) == encode_record(found)
     assert isinstance(again.fits[0], Fit)
     assert again.fits == found.fits
     assert again.to_markdown() == found.to_markdown()

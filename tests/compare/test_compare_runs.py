@@ -269,7 +269,7 @@ def test_what_python_is_given(files: Path) -> None:
     for runs, said in (
         ({}, "give at least one run"),
         ("good.run", "give at least one run"),
-        (["good.run", "good.run"], "good.run is there twice"),
+        (["good.run", "good.run"], "good.run occurs twice"),
     ):
         with pytest.raises(DataError, match=said):
             er.compare_runs(data, runs)  # type: ignore[arg-type]

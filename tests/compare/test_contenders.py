@@ -29,9 +29,9 @@ import exactrank as er
 from exactrank._support.settings import Range
 from exactrank.compare import CONTENDERS
 from exactrank.compare.contender import MOST_POINTS, Contender, ContenderTask, TrainingCurve
-from exactrank.compare.contenders import as_contender, contenders_of, find_contender, program as programs
-from exactrank.compare.contenders.peer import Peer, PeerJudge
-from exactrank.compare.contenders.program import Program, Tail
+from exactrank.compare.contenders import as_contender, contenders_of, estimator as estimators, find_contender, program as programs
+from exactrank.compare.contenders.peer import Peer, StoppingMeasure
+from exactrank.compare.contenders.program import PipeTail, Program
 from exactrank.compare.contenders.ranker import RankerContender
 from exactrank.compare.contenders.scores import ScoresFile
 from exactrank.data.folds import Fold
@@ -205,7 +205,7 @@ def test_weights_are_what_a_step_of_a_feature_is_worth():
     assert ours.kind == "weight x standard deviation"
     assert ours.names == train.feature_names
     assert np.allclose(ours.values, scaled.values, rtol=1e-3, atol=1e-6)
-    spread = find_contender("ridge").fit(task(), {}).ranker.weights_ * train.X.std(axis=0)
+    spread = find_contender("ridge").fit_ranker(task(), {}, TrainingCurve()).weights_ * train.X.std(axis=0)
     assert np.allclose(find_contender("ridge").fit(task(), {}).weights.values, spread, rtol=1e-5)
 
 
@@ -274,11 +274,11 @@ def test_ties_count_against_the_trees_that_leave_them():
     """As for our own trees: data that lists the best documents first must not make a stump look perfect."""
     train, valid, _ = parts()
     sorted_first = replace(valid, y=-np.sort(-valid.y.reshape(10, 8), axis=1).ravel())
-    judge = PeerJudge(er.parse_measure(MEASURE), train, sorted_first, threads=1)
+    judge = StoppingMeasure(er.parse_measure(MEASURE), train, sorted_first, threads=1)
     judge(False, np.zeros(train.n_documents))
     assert judge(True, np.zeros(80)) == pytest.approx(value("nDCG(ties='pessimistic')@5", sorted_first, np.zeros(80)))
     assert judge.curve.points[0].valid == 1.0
-    expected = PeerJudge(er.parse_measure("nDCG(ties='expected')@5"), train, sorted_first, threads=1)
+    expected = StoppingMeasure(er.parse_measure("nDCG(ties='expected')@5"), train, sorted_first, threads=1)
     assert expected(True, np.zeros(80)) == pytest.approx(value("nDCG(ties='expected')@5", sorted_first, np.zeros(80)))
 
 
@@ -542,7 +542,7 @@ def test_values_of_python():
     assert as_contender(er.DirectRank(start=np.zeros(4))).params["start"].shape == (4,)
     third = Third()
     assert as_contender(third) is third
-    with pytest.raises(DataError, match=r"cannot be compared.*what has fit and predict"):
+    with pytest.raises(DataError, match=r"cannot be compared.*an object with fit and predict"):
         as_contender(StandardScaler())
     with pytest.raises(DataError, match="cannot be compared"):
         as_contender(7)
@@ -609,10 +609,11 @@ def test_a_classifier_scores_by_the_grade_that_it_expects():
 
 
 @pytest.mark.parametrize("kind", [LGBMRanker, XGBRanker])
-def test_an_estimator_that_stops_early_is_given_the_validation_data(kind):
-    given = task()
-    fitted = as_contender(kind(n_estimators=60, early_stopping_rounds=2)).fit(given, {})
-    learned = fitted.predict.__self__
+def test_an_estimator_that_stops_early_is_given_the_validation_data(kind, monkeypatch):
+    models = []
+    monkeypatch.setattr(estimators, "score_function", lambda model: models.append(model) or model.predict)
+    as_contender(kind(n_estimators=60, early_stopping_rounds=2)).fit(task(), {})
+    (learned,) = models
     best = learned.best_iteration_ if kind is LGBMRanker else learned.best_iteration
     assert 0 <= best < 58
 
@@ -856,7 +857,7 @@ def heard_out(monkeypatch):
     [
         ("import sys; print(*range(9), sep='\\n', file=sys.stderr); sys.exit(3)", "(?s)code 3: 4\n.*8$"),
         ("import sys; print('on stdout'); sys.exit(1)", "code 1: on stdout"),
-        ("import sys; sys.exit(2)", "it said nothing"),
+        ("import sys; sys.exit(2)", "it printed nothing"),
         ("pass", "wrote no scores"),
         ("import sys; open(sys.argv[2], 'w').write('1\\n')", "mine wrote: .*1 lines for 96 documents"),
         ("import sys; open(sys.argv[2], 'w').write('x\\n' * 96)", "'x' is not a number"),
@@ -893,8 +894,8 @@ def test_a_process_that_a_program_leaves_behind_holds_up_nobody(tmp_path, monkey
         "print(left.pid, file=open(sys.argv[1] + '.pid', 'w'))\n"
         "sys.exit('it said so')"
     )
-    lines = Tail.lines
-    monkeypatch.setattr(Tail, "lines", lambda tail: wait_until(lambda: b"it said so" in tail._kept) or lines(tail))
+    lines = PipeTail.lines
+    monkeypatch.setattr(PipeTail, "lines", lambda tail: wait_until(lambda: b"it said so" in tail._end) or lines(tail))
     monkeypatch.setattr(programs, "PATIENCE", 0.1)
     with pytest.raises(DataError, match="code 1: it said so"):
         Program("mine", f"{sys.executable} {script} {tmp_path / 'left'} {{test}} {{scores}}").fit(task(), {})

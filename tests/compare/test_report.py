@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from exactrank._support.json_values import decode_record, encode_record
 from exactrank._support.text import printable
 from exactrank.compare import report, standings
 from exactrank.compare.report import definitions, report_html
 from exactrank.compare.report.charts import COLUMNS, STEPS, UNIT, Dot, Line, drawn_places, line_chart, step_chart, win_loss_areas
 from exactrank.compare.report.svg import NARROW, SPAN, WIDE, PixelScale, element, extent, frame, look, marker, shapes, shorten, text_width
 from exactrank.compare.report.tables import MINUS, verdict
-from exactrank.compare.results import FeatureWeights, Point, Slice, from_record, to_record
+from exactrank.compare.results import FeatureWeights, Point, Slice
 from exactrank.compare.statistics import TESTS, letter
 from exactrank.errors import OutputExistsError
 from exactrank.measures import Measure
@@ -509,10 +510,10 @@ def test_a_restart_is_marked_and_not_joined():
 
 
 def test_points_of_older_results_have_no_run():
-    record = to_record(Point(3, 0.1, 0.5, None, "1/"))
-    assert from_record(Point, record).run == "1/"
+    record = encode_record(Point(3, 0.1, 0.5, None, "1/"))
+    assert decode_record(Point, record).run == "1/"
     del record["run"]
-    assert from_record(Point, record) == Point(3, 0.1, 0.5, None)
+    assert decode_record(Point, record) == Point(3, 0.1, 0.5, None)
 
 
 def test_the_best_step_is_held_against_the_model():

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from exactrank._support.text import LONGEST, clip, reason_of
-from exactrank.compare.workers import Ended, Server
+from exactrank.compare.workers import ForkServer, ProcessExit
 from tests.cli.test_cli import PROGRAM
 from tests.events import HANGS, Letterbox, gone
 
@@ -94,7 +94,7 @@ die_by_segfault, die_by_kill, die_by_a_nameless_signal = die_of(signal.SIGSEGV),
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with closing(Server(1, tmp_path_factory.mktemp("log") / "log.txt", ["tests.compare.test_workers"])) as made:
+    with closing(ForkServer(1, tmp_path_factory.mktemp("log") / "log.txt", ["tests.compare.test_workers"])) as made:
         yield made
 
 
@@ -124,8 +124,8 @@ def ended(server, job):
 def test_whatever_a_fit_does_there_is_a_reason_and_the_next_one_works(server, tmp_path, function, reason):
     end = ended(server, Odd(function, tmp_path))
     assert end.reason == reason
-    assert not end.late
-    assert ended(server, Odd("good", tmp_path)) == Ended(0)
+    assert not end.timed_out
+    assert ended(server, Odd("good", tmp_path)) == ProcessExit(0)
     assert (tmp_path / "done").exists()
 
 
@@ -139,7 +139,7 @@ def test_reasons_are_short_and_can_be_written(server, tmp_path):
 
 
 def test_a_child_that_a_fit_leaves_holds_up_nobody_and_is_killed(server, tmp_path):
-    assert ended(server, Odd("leave_a_child", tmp_path)) == Ended(0)
+    assert ended(server, Odd("leave_a_child", tmp_path)) == ProcessExit(0)
     assert gone(int((tmp_path / "pid").read_text()))
 
 
@@ -147,9 +147,9 @@ def test_when_its_time_is_over_a_fit_is_killed_with_all_that_it_started(server, 
     limit = 0.1
     while not (tmp_path / "pid").exists():  # a slow machine had no time to start the child, and gets twice as much
         limit *= 2
-        assert ended(server, Odd("hang_with_a_child", tmp_path, limit)) == Ended(-signal.SIGKILL, late=True)
+        assert ended(server, Odd("hang_with_a_child", tmp_path, limit)) == ProcessExit(-signal.SIGKILL, timed_out=True)
     assert gone(int((tmp_path / "pid").read_text()))
-    assert ended(server, Odd("good", tmp_path)) == Ended(0)
+    assert ended(server, Odd("good", tmp_path)) == ProcessExit(0)
 
 
 #: A program that tells its id and that of a child, and waits for ever.
@@ -230,8 +230,8 @@ def test_a_caller_with_an_odd_path_and_many_open_files(tmp_path, monkeypatch):
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
     opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
     try:
-        with closing(Server(1, tmp_path / "log.txt")) as server:
-            assert ended(server, Odd("import_only_there", tmp_path)) == Ended(0)
+        with closing(ForkServer(1, tmp_path / "log.txt")) as server:
+            assert ended(server, Odd("import_only_there", tmp_path)) == ProcessExit(0)
     finally:
         for descriptor in opened:
             os.close(descriptor)

@@ -18,7 +18,7 @@ from exactrank.data.alignment import align_features
 from exactrank.data.formats.base import ReadOptions
 from exactrank.data.formats.trec import Judgments, RetrievalRun
 from exactrank.data.ranking_data import checksum
-from exactrank.fusion.normalize import normalized
+from exactrank.fusion.normalize import normalize_systems
 from exactrank.models.base import sum_rounded_down
 from tests.reference.trees import booster_of
 
@@ -354,7 +354,7 @@ def test_runs_whose_scores_differ_little_are_told_apart():
 
 def test_fusing_takes_whole_scores_where_they_are_not_normalized():
     X, indptr = np.array([[1.0], [np.nan]], np.float32), np.array([0, 2])
-    values, _ = normalized(X, indptr, "none", "zero", np.array([1e9]))
+    values, _ = normalize_systems(X, indptr, "none", "zero", np.array([1e9]))
     assert values.tolist() == [[1e9 + 1, 0.0]]
 
 

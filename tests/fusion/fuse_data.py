@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import exactrank as er
-from exactrank.fusion.normalize import normalized
+from exactrank.fusion.normalize import normalize_systems
 
 SCORES = st.one_of(st.just(math.nan), st.integers(0, 10).map(lambda n: n / 10), st.sampled_from([0.25, 1 / 3, -0.0, 2.0]))
 NAMES = ("bm25", "dense", "rerank", "fresh")
@@ -34,6 +34,6 @@ def random_systems(n, queries=20, documents=15, seed=0):
 
 def value_at(data, weights, measure, **policies):
     """The measure of the weighted sum, by er.evaluate on all documents."""
-    values, ranked = normalized(data.X, data.indptr, policies.get("normalize", "min-max"), policies.get("absent", "worst"))
+    values, ranked = normalize_systems(data.X, data.indptr, policies.get("normalize", "min-max"), policies.get("absent", "worst"))
     scores = sum(w * v for w, v in zip(weights, values, strict=True))
     return er.evaluate(data, np.where(ranked, scores, -np.inf), [measure]).means[measure]

@@ -11,11 +11,11 @@ import exactrank as er
 from exactrank import fuse
 from exactrank._core import optimistic
 from exactrank.fusion import search
-from exactrank.fusion.certificate import certified
-from exactrank.fusion.contenders import problem_of
-from exactrank.fusion.normalize import ABSENT, NORMALIZATIONS, normalized
+from exactrank.fusion.certificate import certify
+from exactrank.fusion.normalize import ABSENT, NORMALIZATIONS, normalize_systems
+from exactrank.fusion.preparation import problem_of
 from exactrank.fusion.problem import QuerySteps, all_weights
-from exactrank.fusion.search import ascended, tuned
+from exactrank.fusion.search import ascend, tune_weights
 from tests.fusion.fuse_data import NAMES, random_systems, systems, value_at
 from tests.reference import fuse as reference
 from tests.reference.profile import profile as slow_profile
@@ -27,7 +27,7 @@ from tests.reference.profile import profile as slow_profile
 @given(systems(), st.sampled_from(["nDCG@2", "nDCG", "AP", "RR@3", "ERR@2", "P@2", "nDCG(empty='skip')@3"]), st.booleans())
 def test_two_systems_equal_brute_force(data, measure, nonnegative):
     fusion = fuse(data, measure=measure, nonnegative=nonnegative, folds=0, bootstrap=0)
-    values, ranked = normalized(data.X, data.indptr, "min-max", "worst")
+    values, ranked = normalize_systems(data.X, data.indptr, "min-max", "worst")
     square = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0), (1.0, 0.0)][: 2 if nonnegative else 5]
     best = -math.inf
     for start, end in pairwise(square):
@@ -86,7 +86,7 @@ def test_no_weights_beat_the_certified_bound(data, measure, nonnegative):
 
 @given(systems(n=3, anchored=False, max_documents=6))
 def test_the_optimistic_bound_equals_its_definition(data):
-    at_vertices, _ = normalized(data.X, data.indptr, "min-max", "worst")
+    at_vertices, _ = normalize_systems(data.X, data.indptr, "min-max", "worst")
     useful, discounts = np.maximum(data.y, 0.0), 1 / np.log2(np.arange(2, 6))
     theirs = reference.optimistic(at_vertices, data.indptr, useful, discounts)
     for threads in (1, 2):
@@ -95,8 +95,8 @@ def test_the_optimistic_bound_equals_its_definition(data):
 
 def test_more_triangles_never_loosen_the_certificate():
     posed = problem_of(random_systems(3, queries=6), er.parse_measure("nDCG@5"), "min-max", "worst")
-    start = tuned(posed, [posed.data.weights], 0)[0]
-    uppers = [certified(posed, start, tolerance=0, cells=cells)[1].upper for cells in (1, 10, 100, 300)]
+    start = tune_weights(posed, [posed.data.weights], 0)[0]
+    uppers = [certify(posed, start, tolerance=0, cells=cells)[1].upper for cells in (1, 10, 100, 300)]
     assert uppers == sorted(uppers, reverse=True)
     assert uppers[-1] < uppers[0]
 
@@ -121,8 +121,8 @@ def test_measures_without_a_certificate_say_so(measure):
 @pytest.mark.parametrize("n", [3, 4])
 def test_no_coordinate_has_anything_better(n, nonnegative):
     posed = problem_of(random_systems(n), er.parse_measure("nDCG@5"), "z-score", "worst", nonnegative)
-    weights = tuned(posed, [posed.data.weights], 0)[0]
-    assert ascended(posed, weights, posed.data.weights).tolist() == weights.tolist()
+    weights = tune_weights(posed, [posed.data.weights], 0)[0]
+    assert ascend(posed, weights, posed.data.weights).tolist() == weights.tolist()
     assert posed.value(weights, posed.data.weights) >= max(posed.value(w, posed.data.weights) for w in np.eye(n)) - 0.01
     fusion = fuse(random_systems(n), measure="nDCG@5", normalize="z-score", nonnegative=nonnegative, folds=0, bootstrap=0, cells=20)
     for j, (low, high) in enumerate(fusion.interval):
@@ -140,14 +140,14 @@ def test_no_coordinate_has_anything_better(n, nonnegative):
 def test_a_sample_is_searched_first_where_there_is_much(n, monkeypatch):
     data = random_systems(n, queries=40)
     whole = fuse(data, folds=2, bootstrap=0, cells=1)
-    monkeypatch.setattr(search, "SEARCHED", 150)
+    monkeypatch.setattr(search, "SAMPLED_DOCUMENTS", 150)
     posed = problem_of(data, whole.measure, "min-max", "worst")
-    queries = search.sampled(posed, [posed.data.weights], seed=0)
+    queries = search.sample_queries(posed, [posed.data.weights], seed=0)
     assert 1 <= len(queries) < 40
     assert posed.part(queries).per_query(np.ones(n)).tolist() == posed.per_query(np.ones(n))[queries].tolist()
     ours = fuse(data, folds=2, bootstrap=0, cells=1)
     assert ours.value == pytest.approx(whole.value, abs=0.02)
-    assert ascended(posed, np.array(ours.weights), posed.data.weights).tolist() == list(ours.weights)
+    assert ascend(posed, np.array(ours.weights), posed.data.weights).tolist() == list(ours.weights)
 
 
 # ---- resampling
@@ -170,7 +170,7 @@ def test_query_steps_add_up_to_the_profile(data, measure, drawn):
 def test_the_best_interval_of_reweighted_queries(data, measure, drawn):
     posed = problem_of(data, er.parse_measure(measure), "min-max", "worst")
     counts = np.array(drawn.draw(st.lists(st.integers(0, 3), min_size=data.n_queries, max_size=data.n_queries)), float)
-    assume(posed.counts(counts))
+    assume(posed.has_queries(counts))
     steps = QuerySteps.of(posed, *all_weights(2, posed.nonnegative)[0])
     ours, theirs = steps.best(counts), steps.sweep(counts)
     assert ours.value == pytest.approx(theirs.best.value, abs=1e-12)

@@ -13,7 +13,7 @@ import exactrank as er
 from exactrank import fuse
 from exactrank.errors import DataError, IncompatibleError, SettingError
 from exactrank.fusion.engines import ENGINES
-from exactrank.fusion.normalize import cut, parse_normalization
+from exactrank.fusion.normalize import cut_lists, parse_normalization
 from tests.fusion.fuse_data import NAMES, random_systems, systems
 from tests.reference import fuse as reference
 
@@ -95,7 +95,7 @@ def test_weights_are_short_decimals_of_the_same_value(n):
 
 def test_a_cut_list_is_a_shorter_list():
     data = random_systems(2)
-    shorter = er.RankingData.from_arrays(cut(data.X, data.indptr, 10), data.y, group=data.sizes, feature_names=NAMES[:2])
+    shorter = er.RankingData.from_arrays(cut_lists(data.X, data.indptr, 10), data.y, group=data.sizes, feature_names=NAMES[:2])
     assert fuse(data, depth=10).to_json() | {"depth": None} == fuse(shorter).to_json()
     assert fuse(data, depth=10**400, **QUICK).weights == fuse(data, **QUICK).weights
 

@@ -212,7 +212,7 @@ def test_frames_in_and_out(make):
     assert np.isinf(theirs).any()
     with pytest.raises(DataError, match="already has a column 'score'"):
         fusion.apply(fused, Columns(query="q"))
-    with pytest.raises(DataError, match=r"of systems bm25, dense, but what was given lacks 'dense'; give the scores of each of them"):
+    with pytest.raises(DataError, match=r"of systems bm25, dense, but the input lacks 'dense'; give the scores of each of them"):
         fusion.apply(make({**columns, "bm25": scores["bm25"]}), Columns(query="q"))
 
 
@@ -281,8 +281,8 @@ RUNS = ("--run", "bm25.run", "--run", "dense.run")
         (("a.qrels", *RUNS, "--for", "vespa", "--depth", "5"), "depth=5 is less than the 10 documents that nDCG@10 counts"),
         (("a.qrels", *RUNS, "--config", "c.json"), "--config writes the configuration of an engine; name the engine with --for"),
         (("a.qrels", *RUNS, "--for", "vespa", "--config", "c", "--save", "c"), "two outputs would go to c"),
-        (("apply", "f.json", "--out", "x.run"), "but what was given lacks 'bm25' and lacks 'dense'"),
-        (("apply", "f.json", *RUNS, "--run", "rerank.run", "--out", "x.run"), "but what was given has 'rerank' besides"),
+        (("apply", "f.json", "--out", "x.run"), "but the input lacks 'bm25' and lacks 'dense'"),
+        (("apply", "f.json", *RUNS, "--run", "rerank.run", "--out", "x.run"), "but the input has 'rerank' besides"),
         (("apply", "f.json", "--run", "bm25.run", "--run", "sparse=dense.run", "--out", "x.run"), "lacks 'dense' and has 'sparse' besides"),
         (("apply", "f.json", "--run", "bm25=early.run", "--run", "dense=late.run", "--out", "x.run"), "give runs of the same queries"),
         (("apply", "f.json", *RUNS, "--run", "bm25.run", "--out", "x.run"), "system 'bm25' is named twice"),

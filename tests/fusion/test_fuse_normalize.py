@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 import exactrank as er
-from exactrank.fusion import contenders, lists as fuse_lists
-from exactrank.fusion.contenders import problem_of
+from exactrank.fusion import lists as fuse_lists, preparation
 from exactrank.fusion.engines import ENGINES
 from exactrank.fusion.lists import kth_largest, mean_ranks, ordinal_ranks
-from exactrank.fusion.normalize import ABSENT, NORMALIZATIONS, cut, normalized, parse_normalization
+from exactrank.fusion.normalize import ABSENT, NORMALIZATIONS, cut_lists, normalize_systems, parse_normalization
+from exactrank.fusion.preparation import problem_of
 from tests.fusion.fuse_data import NAMES, random_systems, systems, value_at
 from tests.reference import fuse as reference
 
@@ -24,7 +24,7 @@ ALL = [
 
 @given(systems(anchored=False), st.sampled_from(ALL), st.sampled_from(ABSENT))
 def test_normalization_equals_its_definition(data, how, missing):
-    ours, ranked = normalized(data.X, data.indptr, how, missing)
+    ours, ranked = normalize_systems(data.X, data.indptr, how, missing)
     name, k = parse_normalization(how)
     absent = np.isnan(data.X)
     for begin, end in pairwise(data.indptr):
@@ -58,7 +58,7 @@ BY_HAND = {
 def test_every_engine_by_hand():
     assert set(BY_HAND) == ENGINES_OWN
     for how, theirs in BY_HAND.items():
-        ours, _ = normalized(np.array([[4], [2], [2], [8], [3], [3]], np.float32), np.array([0, 4, 6]), how, "zero")
+        ours, _ = normalize_systems(np.array([[4], [2], [2], [8], [3], [3]], np.float32), np.array([0, 4, 6]), how, "zero")
         np.testing.assert_allclose(ours[0], [*theirs[0], *theirs[1]], rtol=1e-7, err_msg=how)
         for scores, made in zip(([4, 2, 2, 8], [3, 3]), theirs, strict=True):
             np.testing.assert_allclose([float(v) for v in reference.comparable(scores, how)], made, rtol=1e-7, err_msg=how)
@@ -70,7 +70,7 @@ def test_every_engine_by_hand():
 @example(scores=[0.0, 0.0])
 def test_engines_on_scores_of_any_size(how, scores):
     """Single documents, equal scores, zeros, numbers too small to divide by: as the twin has it, to the bit."""
-    ours, _ = normalized(np.array(scores, np.float32)[:, None], np.array([0, len(scores)]), how, "zero")
+    ours, _ = normalize_systems(np.array(scores, np.float32)[:, None], np.array([0, len(scores)]), how, "zero")
     with np.errstate(all="ignore"):
         theirs = [float(v) for v in reference.comparable(scores, how)]
     if how == "opensearch-z-score":  # mean and deviation are rounded to single precision, from sums in another order
@@ -81,13 +81,13 @@ def test_engines_on_scores_of_any_size(how, scores):
 
 def test_ten_decimals_are_rounded_up():
     """1 / 2048 has eleven decimals, of which the last is a 5."""
-    ours, _ = normalized(np.array([[1.0]], np.float32), np.array([0, 1]), "opensearch-rrf(k=2047)", "zero")
+    ours, _ = normalize_systems(np.array([[1.0]], np.float32), np.array([0, 1]), "opensearch-rrf(k=2047)", "zero")
     assert ours[0, 0] == np.float32(0.0004882813) != np.float32(0.0004882812)
 
 
 @given(systems(anchored=False, max_queries=5), st.integers(1, 4))
 def test_cutting_keeps_the_first_of_each_list(data, depth):
-    shorter = cut(data.X, data.indptr, depth)
+    shorter = cut_lists(data.X, data.indptr, depth)
     for begin, end in pairwise(data.indptr):
         for j in range(2):
             there = [i for i in range(begin, end) if not math.isnan(data.X[i, j])]
@@ -135,7 +135,7 @@ def test_ranks_of_lists_of_any_length(lists, room):
     scores, sizes = np.array([s for each in lists for s in each], np.float32), np.array([len(each) for each in lists])
     theirs = [sum(x > s for x in each) + (each.count(s) + 1) / 2 for each in lists for s in each]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(fuse_lists, "ROOM", room)
+        patched.setattr(fuse_lists, "TABLE_CELLS", room)
         assert mean_ranks(scores, np.cumsum(sizes) - sizes, sizes).tolist() == theirs
         apart = [sum(x > s for x in each) + each[: i + 1].count(s) for each in lists for i, s in enumerate(each)]
         assert ordinal_ranks(scores, np.cumsum(sizes) - sizes, sizes).tolist() == apart
@@ -163,5 +163,5 @@ def test_leaving_documents_out_changes_no_value(data, measure):
 def test_blocks_of_queries_make_no_difference(monkeypatch):
     data = random_systems(2)
     whole = er.fuse(data).to_json()
-    monkeypatch.setattr(contenders, "BLOCK", 16)
+    monkeypatch.setattr(preparation, "BLOCK", 16)
     assert er.fuse(data).to_json() == whole

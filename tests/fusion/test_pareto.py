@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as er
-from exactrank.fusion.front import undominated
+from exactrank.fusion.front import pareto_rows
 from exactrank.learning.objectives.constrained import constrain
 from exactrank.learning.objectives.step_function import StepFunction, with_common_breakpoints
 from exactrank.measures.goal import Constraint, parse_goal
@@ -62,7 +62,7 @@ def test_together_changes_no_value(f, g):
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=20))
 def test_undominated_points_are_those_of_brute_force(pairs):
     values = np.array(pairs, float)
-    ours = values[undominated(values, np.arange(len(pairs), dtype=float))]
+    ours = values[pareto_rows(values, np.arange(len(pairs), dtype=float))]
     assert ours.tolist() == [list(pair) for pair in front_of(pairs)]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import exactrank as er
-from exactrank.compare.contenders.peer import PeerJudge
+from exactrank.compare.contenders.peer import StoppingMeasure
 from exactrank.learning.training.judge import Judge, Task
 from tests.rankers.test_rankers import judged
 
@@ -54,7 +54,7 @@ def test_a_ranker_trains_by_document_ids_as_by_the_worst_order(ranker):
 @TIES
 def test_peers_in_a_comparison_keep_trees_by_the_worst_order(ties, chosen_by):
     train, valid = with_ids(judged(queries=8)), best_first(judged(queries=8, seed=1))
-    judge = PeerJudge(er.measures.NDCG(k=5, ties=ties), train, valid, threads=1)
+    judge = StoppingMeasure(er.measures.NDCG(k=5, ties=ties), train, valid, threads=1)
     judge(False, np.zeros(train.n_documents))
     assert judge(True, np.zeros(valid.n_documents)) == tied(valid, chosen_by)
     assert judge.curve.points[0].valid == tied(valid, ties)

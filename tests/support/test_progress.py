@@ -108,7 +108,7 @@ def test_what_ctrl_c_ends_warns():
     with pytest.warns(er.errors.InterruptedWarning, match=r"tuning was interrupted; the best of \d+ trials is taken"):
         found = er.tune(data_of(12), "ridge", valid=data, trials=200, progress=lambda each: interrupt(each) if each.completed else None)
     assert not found.complete
-    with pytest.warns(er.errors.InterruptedWarning, match="the comparison was interrupted; it holds what was finished"):
+    with pytest.warns(er.errors.InterruptedWarning, match="the comparison was interrupted; it holds the finished fits"):
         compared = er.compare(
             data, ["ridge"], folds=10, workers=1, progress=lambda advance: interrupt(advance) if advance.completed >= 2 else None
         )

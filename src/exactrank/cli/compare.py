@@ -101,8 +101,8 @@ def compare(
     """Compare methods that are tuned and tested on the same queries, or runs, with statistics and a report."""
     from exactrank.compare.compare import compare as compare_methods
     from exactrank.compare.contenders.program import Program
-    from exactrank.compare.folder import workplace
-    from exactrank.compare.race import checked_budget, checked_seconds
+    from exactrank.compare.folder import comparison_folder
+    from exactrank.compare.schedule import checked_budget, checked_seconds
     from exactrank.errors import DataError
     from exactrank.measures.parse import parse_measure
 
@@ -127,7 +127,7 @@ def compare(
         with (
             cluster_at(dask) as backend,
             _interruptible(out),
-            workplace(out if dask is None else out.resolve(), resume, force) as place,
+            comparison_folder(out if dask is None else out.resolve(), resume, force) as place,
         ):
             sets, sources = _datasets(data, valid, test, parts, reading)
             comparison = compare_methods(
@@ -182,7 +182,7 @@ def _compare_runs(
     threads: int | None,
 ) -> "Comparison":
     """Compare runs without fitting anything; ``idle`` options, which have an effect on fits only, are refused."""
-    from exactrank.compare.folder import workplace
+    from exactrank.compare.folder import comparison_folder
     from exactrank.compare.runs import compare_runs
     from exactrank.errors import DataError, SettingError
 
@@ -196,7 +196,7 @@ def _compare_runs(
         if names.count(name) > 1:
             raise DataError(f"two runs are called {name!r}; give one another name, e.g. --run other=FILE")
 
-    with nullcontext() if report is None else workplace(report, False, force) as place:
+    with nullcontext() if report is None else comparison_folder(report, False, force) as place:
         comparison = compare_runs(
             read(data[0], reading), dict(runs), measures, baseline=baseline, seed=seed, threads=threads, dataset=_name(data[0]),
             source=str(data[0]), command=_command(),
@@ -216,13 +216,13 @@ def demo(
 ) -> None:
     """Compare six methods on artificial data, in under a minute: prints a table and writes a report into a folder."""
     from exactrank.compare.compare import compare as compare_methods
-    from exactrank.compare.folder import workplace
+    from exactrank.compare.folder import comparison_folder
     from exactrank.data.synthetic import CubicPolynomial
 
     source = CubicPolynomial(features=15, documents=25, noise=0.5, seed=seed, threads=threads)
     if not as_json:
         typer.echo(f"{QUERIES} artificial queries of {source.documents} documents; {', '.join(METHODS)}", err=True)
-    with _interruptible(out), workplace(out, resume, force) as place:
+    with _interruptible(out), comparison_folder(out, resume, force) as place:
         comparison = compare_methods(
             {"artificial": source.data(QUERIES)}, METHODS, MEASURES, folds=3, trials=TRIALS, out=place, seed=seed, threads=threads,
             sources={"artificial": repr(source)}, command=_command(), progress=not as_json,

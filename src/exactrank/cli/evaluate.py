@@ -222,8 +222,8 @@ def _print_evaluation(evaluation: "Evaluation", unjudged: int, per_query: bool) 
 
 def _show_comparison(comparison: "Comparison", per_query: bool, as_json: bool) -> None:
     """Print several rankings: one row per ranking, one column per measure, and the letters of those it is significantly better than."""
+    from exactrank._support.json_values import encode_record
     from exactrank.cli.terminal import show, show_per_query, width_and_color
-    from exactrank.compare.results import to_record
     from exactrank.compare.standings import pairs, standings
 
     (data,) = comparison.datasets
@@ -240,7 +240,7 @@ def _show_comparison(comparison: "Comparison", per_query: bool, as_json: bool) -
                     record["per_query"] = dict(zip(fold.test_qid, map(json_number, fit.test[name]), strict=True))
                 records[fit.method][name], letters[fit.method] = record, standing.letter
         runs = {name: {"unjudged": unjudged[name], "measures": records[name], "letter": letters[name]} for name in records}
-        print_json({"runs": runs, "pairs": {name: to_record(pairs(comparison, data.name, name)) for name in comparison.measures}})
+        print_json({"runs": runs, "pairs": {name: encode_record(pairs(comparison, data.name, name)) for name in comparison.measures}})
         return
     for name in comparison.measures if per_query else ():
         show_per_query(name, fold.test_qid, {fit.method: fit.test[name] for fit in comparison.fits})

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from exactrank.data.ranking_data import RankingData
     from exactrank.data.shards import Shards
     from exactrank.fusion.fusion import Fusion
-    from exactrank.fusion.resample import Compared
+    from exactrank.fusion.resample import RankingComparison
 
 Runs = Annotated[
     list[str] | None,
@@ -154,7 +154,7 @@ def apply(
 
     with whole_file(out, force=force) as file:
         runs = named_runs(run or [])
-        data, scores = load(fusion, kind=Fusion).applied_to_runs(runs)
+        data, scores = load(fusion, kind=Fusion).apply_to_runs(runs)
         write_lines(file, data, scores, tag, compress=out.suffix == ".gz")
     report_file(out, int(np.isfinite(scores).sum()), as_json)
 
@@ -209,7 +209,7 @@ def _print(result: "Fusion") -> None:
     show(weights, " ".join([verdict, *constraints]), *tables)
 
 
-def _comparison_table(kind: str, title: str, caption: str | None, rows: "tuple[Compared, ...]", result: "Fusion") -> "PlainTable":
+def _comparison_table(kind: str, title: str, caption: str | None, rows: "tuple[RankingComparison, ...]", result: "Fusion") -> "PlainTable":
     from exactrank.cli.terminal import PlainTable
 
     table = PlainTable(kind, str(result.measure), "95% interval", "gain", "95% interval", title=title, caption=caption)

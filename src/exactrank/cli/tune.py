@@ -39,7 +39,7 @@ def tune(
     """Try settings of a method on validation queries, and write the model with the best ones."""
     from exactrank._support.files import is_stream, whole_file
     from exactrank.compare.contenders import find_contender
-    from exactrank.compare.race import checked_budget
+    from exactrank.compare.schedule import checked_budget
     from exactrank.compare.tune import tune as tune_method
     from exactrank.errors import IncompatibleError
     from exactrank.measures.parse import parse_measure
@@ -48,7 +48,7 @@ def tune(
     find_contender(method)
     checked_budget(trials, seconds)
     if mlflow is not None:
-        from exactrank.compare.tracking import check_tracking, log_tuned
+        from exactrank.compare.tracking import check_tracking, log_tuning
 
         if is_stream(out):
             raise IncompatibleError(f"--mlflow logs the model's file, but --out {out} is standard output; give a path")
@@ -65,7 +65,7 @@ def tune(
         file.write(tuned.ranker.model_.to_bytes())
     _show(tuned, measure, out, as_json)
     if mlflow is not None:
-        log_tuned(tuned, out, mlflow)
+        log_tuning(tuned, out, mlflow)
     if not tuned.complete:
         print_note(f"interrupted; {out} has the best settings of the {len(tuned.trials)} trials that were finished")
         raise typer.Exit(1)

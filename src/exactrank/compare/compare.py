@@ -1,8 +1,8 @@
 """Methods compared on the same queries with the same budget: `er.compare`.
 
-For each data set and each division of its queries (`exactrank.compare.divisions`) every method is tuned on validation
-data, fitted with the settings that did best, and measured on test data, each fit in a process of its own (`race`,
-`workers`, `fitting`). The result (`results`) is what tables, statistics (`standings`) and the report are made of.
+For each data set and each division of its queries (`exactrank.compare.divisions`) every method is tuned on validation data, fitted with
+the best settings, and measured on test data, each fit in a process of its own (`schedule`, `workers`, `fitting`). Tables, statistics
+(`standings`) and the report are made from the `results`.
 """
 
 import os
@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from exactrank import __version__
 from exactrank._support.progress_bars import ProgressLine, progress_listener
@@ -20,10 +19,10 @@ from exactrank.compare.cluster import Cluster
 from exactrank.compare.comparison import Comparison
 from exactrank.compare.contender import Contender
 from exactrank.compare.contenders import contenders_of
-from exactrank.compare.divisions import dealt, given
-from exactrank.compare.folder import workplace
-from exactrank.compare.race import Race, Told, checked_budget, checked_seconds, workers_and_threads
+from exactrank.compare.divisions import cache_folds, divide
+from exactrank.compare.folder import comparison_folder
 from exactrank.compare.results import RECORD, MethodSummary, Results, read_record
+from exactrank.compare.schedule import ProgressCallback, Schedule, checked_budget, checked_seconds, workers_and_threads
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, InterruptedWarning
@@ -55,24 +54,24 @@ def compare(
     backend: Cluster | None = None,
     sources: Mapping[str, str] | None = None,
     command: str = "",
-    progress: bool | Told = False,
+    progress: bool | ProgressCallback = False,
 ) -> Comparison:
     """Tune, fit and test every method on the same queries.
 
     Args:
         data: A `RankingData`, whose queries are divided into ``folds``; one `Fold`, or several; or a mapping of names to these.
-        methods: Names such as ``"lambdamart"``, ``"small=lambdamart(leaves=7)"`` or ``"lightgbm"``; rankers; whatever has
+        methods: Names such as ``"lambdamart"``, ``"small=lambdamart(leaves=7)"`` or ``"lightgbm"``; rankers; objects with
             ``fit`` and ``predict``, such as ``lightgbm.LGBMRanker()`` or a scikit-learn `Pipeline`; contenders of your own.
         measures: The first is trained and tuned on; all are reported.
         folds: Number of parts that the queries of a `RankingData` are divided into.
         trials: Number of settings that each method may try on each division, including its defaults.
         seconds: Seconds for the trials of each method on each division instead; with ``trials`` whichever ends first.
-        limit: Maximum number of seconds of a single fit, trial or final; it is then killed with all that it started, and has failed. By
+        limit: Maximum number of seconds of a single fit, trial or final; it is then killed with all its processes, and has failed. By
             default our rankers and classes have no limit, and a program has ``seconds``, or an hour without them.
-        baseline: The method that the others are compared with; by default the first.
-        out: A folder for fits, models, tables and the report, for one run at a time; without one nothing is kept.
-        resume: Continue with what is in ``out``: finished fits are not repeated.
-        force: Begin again in ``out``: what an earlier comparison left there is deleted, its files are replaced, all else stays.
+        baseline: The method with which the others are compared; by default the first.
+        out: A folder for fits, models, tables and the report, for one run at a time; without one no files are kept.
+        resume: Continue the comparison in ``out``: finished fits are not repeated.
+        force: Begin again in ``out``: the files of an earlier comparison are deleted or replaced, all others stay.
         seed: Seed of the division, the draws of settings, and the methods.
         workers: Number of fits at a time; by default as many as there are threads.
         threads: Number of threads in all; by default every core.
@@ -82,74 +81,75 @@ def compare(
         command: How the comparison was called, for the report.
         progress: True shows a progress bar in a terminal or a notebook; a function is called with the `Advance` a few times per second.
 
-    Ctrl-C ends it early, with a warning; what is finished is compared, and ``complete`` is False.
+    Ctrl-C ends it early, with a warning; the finished fits are compared, and ``complete`` is False.
     """
     contenders = _contenders(methods, baseline)
     named = {str(measure): parse_measure(measure) for measure in listed_measures(measures)}
     sets = data if isinstance(data, Mapping) else {"data": data}
     if not sets:
         raise DataError("there is no data; give a RankingData, folds, or a mapping of names to these")
-    budget, most = checked_budget(trials, seconds), checked_seconds("limit", limit)
-    at_a_time, each = workers_and_threads(workers, threads, backend)
-    begun = time.monotonic()
-    with workplace(out, resume, force) as place:
+    budget = checked_budget(trials, seconds)
+    checked_seconds("limit", limit)
+    at_a_time, threads_per_fit = workers_and_threads(workers, threads, backend)
+    start = time.monotonic()
+    with comparison_folder(out, resume, force) as place:
         record = place.folder / RECORD
-        earlier = read_record(Results, record).seconds if record.exists() else 0.0  # that earlier runs of the same comparison took
+        earlier = read_record(Results, record).seconds if record.exists() else 0.0  # of earlier runs of the same comparison
         datasets = tuple(
-            dealt(name, own, folds, seed, place.scratch)
-            if isinstance(own, RankingData)
-            else given(name, [own] if isinstance(own, Fold) else own, place.scratch)
-            for name, own in sets.items()
+            divide(name, queries, folds, seed, place.scratch)
+            if isinstance(queries, RankingData)
+            else cache_folds(name, [queries] if isinstance(queries, Fold) else queries, place.scratch)
+            for name, queries in sets.items()
         )
         summaries = tuple(dataset.summary((sources or {}).get(dataset.name, "")) for dataset in datasets)
-        race = Race(datasets, contenders, named, budget, seed, at_a_time, each, place.folder, most, cluster=backend)
-        with progress_listener(progress, "compare", ProgressLine.of) as told:
-            heats = race.run(told)
-        fits = tuple(heat.fit for heat in heats if heat.fit is not None)
-        found = Comparison(
+        schedule = Schedule(datasets, contenders, named, budget, seed, at_a_time, threads_per_fit, place.folder, limit, cluster=backend)
+        with progress_listener(progress, "compare", ProgressLine.of) as report:
+            method_runs = schedule.run(report)
+        fits = tuple(run.fit for run in method_runs if run.fit is not None)
+        comparison = Comparison(
             summaries,
             tuple(
-                MethodSummary(own.name, own.about, repr(own), {name: str(choice) for name, choice in own.space.items()})
-                for own in contenders
+                MethodSummary(method.name, method.about, repr(method), {name: str(choice) for name, choice in method.space.items()})
+                for method in contenders
             ),
             {name: repr(measure) for name, measure in named.items()},
             baseline or contenders[0].name,
             fits,
-            {"command": command} | _how(race, folds),
-            len(fits) == len(heats),
-            earlier + time.monotonic() - begun,
+            {"command": command} | _description(schedule, folds),
+            len(fits) == len(method_runs),
+            earlier + time.monotonic() - start,
         )
         if out is not None:
-            found.write(place.folder, force=True)
-    if not found.complete:
-        warnings.warn("the comparison was interrupted; it holds what was finished", InterruptedWarning, stacklevel=2)
-    return found
+            comparison.write(place.folder, force=True)
+    if not comparison.complete:
+        warnings.warn("the comparison was interrupted; it holds the finished fits", InterruptedWarning, stacklevel=2)
+    return comparison
 
 
 def _contenders(methods: Sequence[Method], baseline: str | None) -> tuple[Contender, ...]:
     if isinstance(methods, str) or not methods:
         raise DataError("name at least one method in a list, e.g. ['directrank', 'lambdamart']")
-    found = contenders_of(methods)
-    names = [contender.name for contender in found]
+    contenders = contenders_of(methods)
+    names = [contender.name for contender in contenders]
     if baseline is not None and baseline not in names:
         raise DataError(f"the baseline {baseline!r} is not among the methods; they are {', '.join(names)}")
-    return found
+    return contenders
 
 
-def _how(race: Race, folds: int) -> dict[str, Any]:
-    """What it takes to run the comparison again."""
-    versions = {}
+def _description(schedule: Schedule, folds: int) -> dict[str, object]:
+    """Return everything that is needed to run the comparison again."""
+    versions: dict[str, object] = {}
     for name in LIBRARIES:
         with suppress(PackageNotFoundError):
             versions[name] = version(name)
     return {
-        "seed": race.seed,
-        "trials": race.budget.trials,
-        "seconds": race.budget.seconds,
-        "limit": race.limit,
+        "seed": schedule.seed,
+        "trials": schedule.budget.trials,
+        "seconds": schedule.budget.seconds,
+        "limit": schedule.limit,
         "folds": folds,
-        "workers": race.workers,
-        "threads a fit": race.threads,
+        "workers": schedule.workers,
+        "threads a fit": schedule.threads,
         "exactrank": __version__,
         "python": platform.python_version(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",

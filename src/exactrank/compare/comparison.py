@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.files import checked_path, missing_file, refuse_existing, whole_file
+from exactrank._support.json_values import JSONValue, encode_dataclass
 from exactrank._support.pictures import COLORS, INK, QUIET, Plottable, caption
 from exactrank._support.tables import Cell, MarkedNumber, Table, Tabular, Values, by_column
 from exactrank._support.text import encode, reason_of
 from exactrank.compare.report import report_html
-from exactrank.compare.results import FILES, RECORD, Results, read_record, to_record, write_record
+from exactrank.compare.results import FILES, RECORD, Results, read_record, write_record
 from exactrank.compare.standings import LEVEL, MARKING_TEST, differences, efforts, shared_values, standings, winning
 from exactrank.data.scores import unjudged_rule
 from exactrank.errors import DataError
@@ -35,7 +36,7 @@ class Comparison(Results, Tabular, Plottable):
         return self._glance().text().rstrip()
 
     def _glance(self) -> Table:
-        """The best methods by the first measure, on the data set or on each of them."""
+        """Return the best methods by the first measure, on the data set or on each of them."""
         if len(self.datasets) == 1:
             table = _dataset_table(self, self.datasets[0].name)
             title, note = f"Comparison on {table.title}", table.note.splitlines()[0]
@@ -47,7 +48,7 @@ class Comparison(Results, Tabular, Plottable):
         return Table(title, ("method", *(data.name for data in self.datasets)), sorted(rows, key=_best_mean_first)).head()
 
     def _columns(self) -> dict[str, Values]:
-        """A row per data set, measure and method."""
+        """Return the columns of a table with one row per data set, measure and method."""
         keys = [(data.name, measure) for data in self.datasets for measure in self.measures for _ in self.methods]
         rows = [standing for data in self.datasets for measure in self.measures for standing in standings(self, data.name, measure)]
         costs = [effort for data in self.datasets for _ in self.measures for effort in efforts(self, data.name)]
@@ -78,8 +79,9 @@ class Comparison(Results, Tabular, Plottable):
     ) -> "Panels":
         """Draw the difference of each method from ``baseline`` with its 95% interval; returns the Axes, one per data set.
 
-        ``dataset`` draws one of them; so does ``ax``, by default the first. The measure is by default the first, the baseline that of the
-        comparison. ``path`` also writes the figure, as PNG, SVG or PDF by the suffix; ``force`` replaces a file that is there.
+        ``dataset`` draws only that one; with ``ax`` only one is drawn, by default the first. The measure is by default the first, the
+        baseline that of the comparison. ``path`` also writes the figure, as PNG, SVG or PDF by the suffix; ``force`` replaces a file that
+        is there.
         """
         datasets = [data.name for data in self.datasets]
         for kind, name, names in (("data set", dataset, datasets), ("measure", measure, list(self.measures))):
@@ -87,20 +89,30 @@ class Comparison(Results, Tabular, Plottable):
                 raise DataError(f"there is no {kind} {name!r} in the comparison; there are {', '.join(names)}")
         return self._plot(ax, path, force, dataset=dataset, measure=measure, baseline=baseline)
 
-    def _size(self, **options: Any) -> tuple[float, float]:
+    def _size(self, **options: object) -> tuple[float, float]:
         return 8.0, (1.2 + 0.32 * len(self.methods)) * (1 if options.get("dataset") else len(self.datasets))
 
-    def _fill(self, figure: "Figure", **options: Any) -> "Panels":
-        if options.get("dataset") is not None or len(self.datasets) == 1:
-            return super()._fill(figure, **options)
+    def _fill(
+        self,
+        figure: "Figure",
+        *,
+        dataset: str | None = None,
+        measure: str | None = None,
+        baseline: str | None = None,
+        **options: object,
+    ) -> "Panels":
+        if dataset is not None or len(self.datasets) == 1:
+            return super()._fill(figure, dataset=dataset, measure=measure, baseline=baseline, **options)
         panels: npt.NDArray[Any] = figure.subplots(len(self.datasets), 1)
         for axes, data in zip(panels, self.datasets, strict=True):
-            self._draw(axes, **options | {"dataset": data.name})
+            self._draw(axes, dataset=data.name, measure=measure, baseline=baseline)
         return panels
 
-    def _draw(self, axes: "Axes", **options: Any) -> None:
-        dataset, measure = options.get("dataset") or self.datasets[0].name, options.get("measure") or next(iter(self.measures))
-        pairs = sorted(differences(self, dataset, measure, options.get("baseline")), key=lambda pair: -pair.difference)
+    def _draw(
+        self, axes: "Axes", *, dataset: str | None = None, measure: str | None = None, baseline: str | None = None, **options: object
+    ) -> None:
+        dataset, measure = dataset or self.datasets[0].name, measure or next(iter(self.measures))
+        pairs = sorted(differences(self, dataset, measure, baseline), key=lambda pair: -pair.difference)
         for row, pair in enumerate(pairs):
             clear = pair.adjusted[MARKING_TEST] < LEVEL
             color = QUIET if not clear else COLORS[0] if pair.difference > 0 else COLORS[1]
@@ -131,9 +143,9 @@ class Comparison(Results, Tabular, Plottable):
         columns = self._columns()
         return Table("Results", list(columns), list(zip(*columns.values(), strict=True))).csv()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JSONValue]:
         """Return all results, ready for ``json.dumps``."""
-        return dict(to_record(self))
+        return encode_dataclass(self)
 
     def write_report(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the report as one HTML file; ``force`` replaces a file that is there."""
@@ -154,7 +166,7 @@ class Comparison(Results, Tabular, Plottable):
         for name, form in zip(FILES[1:], forms, strict=True):
             try:
                 content = encode(form(self))
-            except Exception as error:  # hours of fits are not lost because a form does not take their numbers
+            except Exception as error:  # one table or the report may fail, but hours of fits are not lost
                 problems.append(f"{name} could not be made ({reason_of(error)})")
                 continue
             with whole_file(target / name, force=True) as file:
@@ -163,7 +175,7 @@ class Comparison(Results, Tabular, Plottable):
             raise OSError(f"{target / RECORD} holds all results, but {'; '.join(problems)}; please report this as a bug of exactrank")
 
     def _tables(self) -> list[Table]:
-        """A table per data set and, if there are several, one of winning numbers."""
+        """Return one table per data set and, if there are several, one of winning numbers."""
         tables = [_dataset_table(self, data.name) for data in self.datasets]
         if len(tables) > 1:
             wins = [winning(self, measure) for measure in self.measures]
@@ -183,17 +195,17 @@ def read_comparison(folder: str | os.PathLike[str]) -> Comparison:
 
 
 def _best_mean_first(row: Sequence[Cell]) -> float:
-    """A key that puts the best mean first, and rows without a mean last."""
+    """Sort the best mean first, and rows without a mean last."""
     mean = next((cell.value for cell in row if isinstance(cell, MarkedNumber)), np.nan)
     return -mean if mean == mean else np.inf
 
 
 def _dataset_table(results: Results, dataset: str) -> Table:
-    """Means with marks, intervals and effort, and a note that says what they are."""
+    """Tabulate means with marks, intervals and effort, with a note that explains them."""
     first, *secondary = results.measures
     costs = efforts(results, dataset)
     fits = [fit for fit in results.fits if fit.dataset == dataset]
-    trained = any(fit.seconds or fit.failed for fit in fits)  # runs are compared as they are
+    trained = any(fit.seconds or fit.failed for fit in fits)  # runs are compared without training
     kind = "method" if trained else "run"
     rows: list[list[Cell]] = []
     for effort, *by_measure in zip(costs, *(standings(results, dataset, measure) for measure in results.measures), strict=True):

@@ -1,4 +1,4 @@
-"""What can take part in a comparison: anything that can be fitted to a division of data and then score its documents.
+"""The base of contenders: methods that a comparison fits to a division of data and asks for scores of its documents.
 
 Rankers of this library take part by their names. Others are added by
 
@@ -10,74 +10,65 @@ Rankers of this library take part by their names. Others are added by
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 
 from exactrank._support.arrays import PerDocument, Rows
 from exactrank._support.settings import Space
-from exactrank.compare.results import FeatureWeights, Point
+from exactrank.compare.results import FeatureWeights, Point, Settings
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData
 
-#: Maximum number of points that a report draws of a curve.
+#: Maximum number of points of a curve in a report.
 MOST_POINTS = 500
 
 
 @dataclass(frozen=True, eq=False)
 class ContenderTask:
-    """What is to be learned, and with what."""
+    """The data, the measure and the resources of one fit."""
 
     dataset: str
     fold: Fold
-    test_rows: Rows  #: of the test documents in the file that they come from
+    test_rows: Rows  #: positions of the test documents in the file that they come from
     measure: str  #: to train on
     seed: int
     threads: int
-    scratch: Path | None = None  #: a folder for files that are gone after the run; None: the system's
+    scratch: Path | None = None  #: a folder for files that are deleted after the run; None: the system's
 
 
 @dataclass
 class TrainingCurve:
-    """What is recorded of a contender while it is trained: points as they come, and the time since it began."""
+    """The points of a contender's training, recorded as they come with the seconds since it began."""
 
     started: float = field(default_factory=time.perf_counter)
-    _heard: list[Point] = field(default_factory=list)
+    _recorded: list[Point] = field(default_factory=list)
 
     def add(self, step: int, train: float, valid: float | None, run: str = "") -> None:
-        """What training reached at ``step``, which is now; ``run`` names the restart that it belongs to."""
-        self._heard.append(Point(step, time.perf_counter() - self.started, train, valid, run))
+        """Record the values at ``step``, at this moment; ``run`` names the restart that the step belongs to."""
+        self._recorded.append(Point(step, time.perf_counter() - self.started, train, valid, run))
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """Evenly spaced ones, the first and the last among them."""
-        kept = np.linspace(0, len(self._heard) - 1, min(len(self._heard), MOST_POINTS)).round().astype(int)
-        return tuple(self._heard[i] for i in kept)
+        """Evenly spaced points, including the first and the last."""
+        steps = np.linspace(0, len(self._recorded) - 1, min(len(self._recorded), MOST_POINTS)).round().astype(int)
+        return tuple(self._recorded[i] for i in steps)
 
 
-class Fitted(Protocol):
-    """A contender that has learned."""
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A contender that has been fitted: its scores, and whatever else it can report."""
 
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All settings, including those left at their defaults; plain values for a report."""
-
-    @property
-    def curve(self) -> tuple[Point, ...]:
-        """Training step by step; empty if that is not known."""
-
-    @property
-    def weights(self) -> FeatureWeights | None:
-        """How much each feature counts, if the method says."""
-
-    def scores(self, part: str, data: RankingData) -> PerDocument | None:
-        """Of the documents of ``data``, which is the ``part`` of the fold: "train", "valid" or "test"; None where there are none."""
-
-    def save(self, folder: Path, name: str) -> None:
-        """Write the model, where there is one, to ``folder`` as ``name`` and a suffix."""
+    settings: Settings  #: the values of all settings, including defaults, as plain values for a report
+    #: Scores of the documents of a part ("train", "valid" or "test"), given its name and its data; None if there are none.
+    scores: Callable[[str, RankingData], PerDocument | None]
+    curve: tuple[Point, ...] = ()  #: the training step by step, if the method reports it
+    weights: FeatureWeights | None = None
+    #: Writes the model, if there is one, to a folder, as a file of this name and a suffix.
+    save: Callable[[Path, str], object] = lambda folder, name: None
+    documents: Mapping[str, RankingData] = field(default_factory=dict)  #: of a part, if its scores are for other documents than its own
 
 
 class Contender(ABC):
@@ -88,27 +79,27 @@ class Contender(ABC):
     @property
     @abstractmethod
     def about(self) -> str:
-        """One line for people."""
+        """A description in one line."""
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """Modules that are imported before any fit, so that this does not count among its seconds."""
+        """Modules to import before any fit, so that importing them does not count among its seconds."""
         return ()
 
     @property
     def fingerprint(self) -> str:
-        """What determines the result besides the task and the settings: fits with another one are done again."""
+        """A text of everything that determines the result besides the task and the settings; if it changes, fits are repeated."""
         return repr(self)
 
     @property
     def space(self) -> Space:
-        """What tuning may choose from; nothing by default."""
+        """The choices of tuning, by setting; none by default."""
         return {}
 
     def limit(self, seconds: float | None) -> float | None:
-        """Seconds that a fit may take where the comparison sets no limit; ``seconds`` is the budget of tuning, if that is in seconds."""
+        """Return the seconds that a fit may take if the comparison sets no limit; ``seconds`` is the tuning budget, if it is in seconds."""
         return None
 
     @abstractmethod
-    def fit(self, task: ContenderTask, settings: Mapping[str, Any]) -> Fitted:
-        """Learn from ``task.fold.train``, with ``task.fold.valid`` to choose by; ``settings`` are some that tuning drew."""
+    def fit(self, task: ContenderTask, settings: Settings) -> Fitted:
+        """Learn from ``task.fold.train``, with ``task.fold.valid`` for validation; tuning chose ``settings``."""

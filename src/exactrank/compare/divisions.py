@@ -1,8 +1,8 @@
-"""Data sets and how their queries are divided into parts for training, validation and testing.
+"""Data sets and the division of their queries into parts for training, validation and testing.
 
 Queries are divided into K folds at random; in division k, fold k tests, the next one validates, and all others train, like LETOR's five
-folds, so each query is tested once. Given divisions are used as they are. A query belongs to one part of a division,
-and to one test part of all: a ranker must not be tested on what it has seen, and tests over queries count each once.
+folds, so each query is tested once. Divisions that the caller made are used as they are. A query belongs to one part of a division, and
+to the test part of one division: a ranker must not be tested on queries that it has seen, and statistics count each query once.
 
 Parts live in memory-mapped caches, which all processes share.
 """
@@ -31,33 +31,33 @@ TRAINING = "the training part"
 
 @dataclass(frozen=True, eq=False)
 class CachedPart:
-    """Some queries, or all, of the cache at ``path``."""
+    """The ``queries`` of the cache at ``path``; None: all of them."""
 
     path: Path
     checksum: str  #: of these queries
     queries: Rows | None = None
 
     def read(self, *, features: bool = True) -> RankingData:
-        """The documents of these queries; without ``features``, of which no copy is made then, they have ids, grades and weights."""
+        """Read the documents of these queries; without ``features`` only their ids, grades and weights, and no features are copied."""
         data = read(self.path, verify=features)
         if not features:
-            nothing = np.empty((data.n_documents, 0), np.float32)
-            data = replace(data, X=nothing, feature_names=(), offset=None, docid=None, comment=None, levels={})
+            no_features = np.empty((data.n_documents, 0), np.float32)
+            data = replace(data, X=no_features, feature_names=(), offset=None, docid=None, comment=None, levels={})
         return data if self.queries is None else data.take_queries(self.queries)
 
     @property
     def rows(self) -> Rows:
-        """Where the rows of `read` stood in the file that was given."""
+        """The positions of the rows of `read` in the file that the caller gave."""
         data = read(self.path, verify=False)
         if self.queries is None:
             return np.arange(data.n_documents)
-        places = np.arange(data.n_documents) if data.order is None else data.order
-        return np.concatenate([places[data.indptr[q] : data.indptr[q + 1]] for q in self.queries])
+        positions = np.arange(data.n_documents) if data.order is None else data.order
+        return np.concatenate([positions[data.indptr[q] : data.indptr[q + 1]] for q in self.queries])
 
 
 @dataclass(frozen=True, eq=False)
 class CachedDivision:
-    """One division of a data set."""
+    """A division of a data set into training, validation and test part."""
 
     name: str
     train: CachedPart
@@ -66,11 +66,11 @@ class CachedDivision:
 
     @property
     def checksum(self) -> str:
-        """Of all three parts."""
+        """The checksum of all three parts."""
         return "-".join(part.checksum for part in (self.train, self.valid, self.test))
 
     def read(self) -> Fold:
-        """The documents; all parts have the features of the training part."""
+        """Read the documents; all parts have the features of the training part."""
         train, valid, test = self.train.read(), self.valid.read(), self.test.read()
         valid, test = (align_features(part, train.feature_names, TRAINING, train.levels) for part in (valid, test))
         return Fold(self.name, train, valid, test)
@@ -84,7 +84,7 @@ class DataSet:
     divisions: tuple[CachedDivision, ...]
 
     def summary(self, source: str = "") -> DataSummary:
-        """How much of what there is; each query counts once. Raises where a division cannot be learned from and tested."""
+        """Count queries, documents and grades, each query once; raise if a division cannot serve to train and test."""
         sizes: dict[object, int] = {}
         grades: Counter[float] = Counter()
         tested: dict[object, str] = {}
@@ -110,12 +110,12 @@ class DataSet:
         return DataSummary(self.name, source, len(sizes), sum(sizes.values()), len(features), counts, tuple(folds))
 
     def _check(self, division: str, parts: Mapping[str, RankingData], tested: dict[object, str]) -> None:
-        """Raise where parts share queries that they must not, and where a test tests nothing; ``tested`` says where queries were."""
+        """Raise if parts share queries or the test part has nothing relevant; ``tested`` maps queries to the division that tested them."""
         ids = {part: data.qid.tolist() for part, data in parts.items()}
-        for one, other in combinations(PARTS, 2):
-            for shared in sorted({*ids[one]} & {*ids[other]}, key=str)[:1]:
+        for first, second in combinations(PARTS, 2):
+            for shared in sorted({*ids[first]} & {*ids[second]}, key=str)[:1]:
                 raise DataError(
-                    f"{self.name}, {division}: query {shared} is in the {one} part and in the {other} part;"
+                    f"{self.name}, {division}: query {shared} is in the {first} part and in the {second} part;"
                     " a ranker must not be judged on queries that it has seen, so divide by query (or give each query its own id)"
                 )
         if not np.any(parts["test"].y > 0) and parts["test"].preferences is None:
@@ -132,39 +132,41 @@ class DataSet:
             tested[qid] = division
 
 
-def dealt(name: str, data: RankingData, folds: int, seed: int, scratch: Path, *, tested: bool = True) -> DataSet:
-    """``data`` with its queries divided into ``folds``; if nothing is ``tested`` the part that chooses takes the place of a test."""
+def divide(name: str, data: RankingData, folds: int, seed: int, scratch: Path, *, tested: bool = True) -> DataSet:
+    """Divide the queries of ``data`` into ``folds``; unless they are ``tested``, the validation part also stands for the test part."""
     uses = ("to train", "to choose", "to test")[: 3 if tested else 2]
     if folds < len(uses):
         raise DataError(f"folds must be at least {len(uses)}, one each {', '.join(uses)} with; got {folds}")
     if data.n_queries < folds:
         raise DataError(f"{name} has {data.n_queries:,} queries, fewer than the {folds} folds; give more queries or fewer folds")
-    whole = _written(data, scratch)
+    cached = _write_cache(data, scratch)
     fold_of = deal_folds(data.n_queries, folds, seed)
     divisions = []
     for k in range(folds):
         valid = (k + 1) % folds if tested else k
         parts = []
-        for chosen in ((fold_of != k) & (fold_of != valid), fold_of == valid, fold_of == k):
-            queries = np.flatnonzero(chosen)
-            digest = xxhash.xxh3_128(whole.checksum.encode() + queries.tobytes())  # of the whole and their numbers
-            parts.append(CachedPart(whole.path, digest.hexdigest(), queries))
+        for is_in_part in ((fold_of != k) & (fold_of != valid), fold_of == valid, fold_of == k):
+            queries = np.flatnonzero(is_in_part)
+            digest = xxhash.xxh3_128(cached.checksum.encode() + queries.tobytes())
+            parts.append(CachedPart(cached.path, digest.hexdigest(), queries))
         divisions.append(CachedDivision(f"Fold{k + 1}", *parts))
     return DataSet(name, tuple(divisions))
 
 
-def given(name: str, folds: Sequence[Fold], scratch: Path) -> DataSet:
-    """Divisions as they are given."""
+def cache_folds(name: str, folds: Sequence[Fold], scratch: Path) -> DataSet:
+    """Write the caches of divisions that the caller made."""
     folds = checked_list(name, folds, "a RankingData, a Fold, or a list of these folds")
     for fold in folds:
         check_kind(f"one of the folds of {name}", fold, Fold, "what er.read_folds or er.data.read_parts returns")
     if not folds:
         raise DataError(f"{name} has no folds; give at least one division into train, valid and test")
-    return DataSet(name, tuple(CachedDivision(fold.name, *(_written(getattr(fold, part), scratch) for part in PARTS)) for fold in folds))
+    return DataSet(
+        name, tuple(CachedDivision(fold.name, *(_write_cache(getattr(fold, part), scratch) for part in PARTS)) for fold in folds)
+    )
 
 
-def _written(data: RankingData, scratch: Path) -> CachedPart:
-    """A cache of ``data``, the next in the folder ``scratch``."""
+def _write_cache(data: RankingData, scratch: Path) -> CachedPart:
+    """Write a cache of ``data``, the next in the folder ``scratch``."""
     path = scratch / f"{len(list(scratch.iterdir()))}.xr"
     write(data, path)
     return CachedPart(path, checksum(data))

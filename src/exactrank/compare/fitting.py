@@ -1,4 +1,4 @@
-"""One fit, in its own process: the data is mapped, the contender fitted and measured, the result written.
+"""The work of the process of a fit: map the data, fit the contender, measure it and write the result.
 
 A trial needs only the mean on validation data. Since it chooses settings, tied documents count in their worst order there
 (`exactrank.measures.ties`).
@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xxhash
@@ -24,7 +23,7 @@ from exactrank._support.pictures import outline
 from exactrank._support.text import clip, log_traceback, reason_of
 from exactrank.compare.contender import Contender, ContenderTask, Fitted
 from exactrank.compare.divisions import PARTS, CachedDivision
-from exactrank.compare.results import RANKS, FeatureWeights, Fit, Slice, Trial, write_record
+from exactrank.compare.results import RANKS, FeatureWeights, Fit, Settings, Slice, Trial, write_record
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.learning.objectives.profile import profile
@@ -35,59 +34,61 @@ from exactrank.measures.ties import worst_tie_order
 
 #: Columns of a drawn step function.
 COLUMNS = 400
-#: What stands in names of files as it is; file systems may ignore case, and how letters are composed.
+#: Text that stands in names of files as it is; file systems may ignore case, and how letters are composed.
 PLAIN = re.compile(r"(?!fold\d)[a-z0-9_+-]+|Fold\d+", re.ASCII)
-#: Bytes of each part of such a name.
+#: Maximum number of bytes of each part of such a name.
 LONGEST = 48
+#: Bytes per unit of ``ru_maxrss``.
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
-    """What a process is to do."""
+class FitJob:
+    """A trial or a final fit, as a value that is sent to the process that does it."""
 
     dataset: str
     division: CachedDivision
     contender: Contender
-    settings: Mapping[str, Any]
+    settings: Settings
     measures: Mapping[str, Measure]  #: the first is trained on
     seed: int
     threads: int
-    result: Path  #: where it is written
+    result: Path  #: the file to write
     models: Path | None = None  #: the folder for the model; None for a trial
     number: int = 0  #: of a trial
     limit: float | None = None  #: seconds after which it is killed
 
     @property
-    def trial(self) -> bool:
-        """Is it one of tuning?"""
+    def is_trial(self) -> bool:
+        """True for a trial of tuning."""
         return self.models is None
 
     def run(self) -> None:
         """Fit, measure and write the result; an error is a result too."""
-        begun = time.perf_counter()
+        beginning = time.perf_counter()
+        result: Trial | Fit
         try:
             division, name, scratch = self.division, next(iter(self.measures)), self.division.train.path.parent
             task = ContenderTask(self.dataset, division.read(), division.test.rows, name, self.seed, self.threads, scratch)
             started = time.perf_counter()
             fitted = self.contender.fit(task, self.settings)
             seconds = time.perf_counter() - started
-            found = (_trial if self.trial else _final)(self, task, fitted, seconds)
-        except Exception as error:  # of any library that takes part: it is reported, and does not sink the others
+            result = _measure_trial(self, task, fitted, seconds) if self.is_trial else _measure_fit(self, task, fitted, seconds)
+        except Exception as error:  # of any library that takes part: it is reported, and the other fits go on
             log_traceback()
-            found = self.failed(reason_of(error), time.perf_counter() - begun)
-        write_record(self.result, found)
+            result = self.failure(reason_of(error), time.perf_counter() - beginning)
+        write_record(self.result, result)
 
-    def failed(self, reason: str, seconds: float = 0.0) -> Trial | Fit:
-        """The result of a fit that failed."""
+    def failure(self, reason: str, seconds: float = 0.0) -> Trial | Fit:
+        """Return the result of a fit that failed."""
         reason = clip(reason).strip() or "it gave no reason"
-        if self.trial:
+        if self.is_trial:
             return Trial(self.settings, None, seconds, reason)
         return Fit(self.dataset, self.division.name, self.contender.name, self.settings, self.settings, seconds=seconds, failed=reason)
 
 
 def file_stem(dataset: str, fold: str, method: str) -> str:
-    """A name for files, another one for each three: a hash tells apart what looks the same in it, or to a file system.
+    """Return a name for files, distinct for each three: a hash separates names that look the same, or the same to a file system.
 
     >>> file_stem("web", "Fold1", "ridge"), file_stem("web/2024", "Fold1", "Small trees")
     ('web.Fold1.ridge', 'web-2024.Fold1.Small-trees.8ded5a3d66cd')
@@ -99,30 +100,30 @@ def file_stem(dataset: str, fold: str, method: str) -> str:
     return f"{readable}.{xxhash.xxh3_64(json.dumps(names).encode()).hexdigest()[:12]}"
 
 
-def _trial(job: Job, task: ContenderTask, fitted: Fitted, seconds: float) -> Trial | Fit:
+def _measure_trial(job: FitJob, task: ContenderTask, fitted: Fitted, seconds: float) -> Trial:
     valid = task.fold.valid
     measure = next(iter(job.measures.values()))
     scores = fitted.scores("valid", valid)
     if scores is None:
         raise IncompatibleError(f"{job.contender.name} gives no scores for validation documents, so it cannot be tuned")
-    selecting = worst_tie_order(measure)
-    value = evaluate(valid, scores, selecting, threads=job.threads).means[str(selecting)]
+    strict_measure = worst_tie_order(measure)
+    value = evaluate(valid, scores, strict_measure, threads=job.threads).means[str(strict_measure)]
     if value != value:
         raise DataError(f"{measure} has no value on the validation part: it skips every query there; give others, or empty=0")
     return Trial(job.settings, value, seconds)
 
 
-def _final(job: Job, task: ContenderTask, fitted: Fitted, seconds: float) -> Trial | Fit:
+def _measure_fit(job: FitJob, task: ContenderTask, fitted: Fitted, seconds: float) -> Fit:
     fold = task.fold
     by_rank: dict[str, Measure] = {f"nDCG@{k}": NDCG(k=k) for k in RANKS}
     scores = {part: fitted.scores(part, getattr(fold, part)) for part in PARTS}
-    train, valid = (_measured(job.measures, getattr(fold, part), scores[part], job.threads) for part in ("train", "valid"))
-    tested = getattr(fitted, "documents", {}).get("test", fold.test)  # a run may rank more than the part has
-    test = _measured(by_rank | dict(job.measures), tested, scores["test"], job.threads)
+    train, valid = (_evaluate(job, getattr(fold, part), scores[part], job.measures) for part in ("train", "valid"))
+    test_documents = fitted.documents.get("test", fold.test)  # a run may rank more than the part has
+    test = _evaluate(job, test_documents, scores["test"], by_rank | dict(job.measures))
     if not test:
         raise IncompatibleError(f"{job.contender.name} gives no scores for test documents")
-    models = _saved(job, task, fitted)
-    most_memory = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    models = _save(job, task, fitted)
+    peak_memory = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return Fit(
         job.dataset,
         fold.name,
@@ -130,7 +131,7 @@ def _final(job: Job, task: ContenderTask, fitted: Fitted, seconds: float) -> Tri
         fitted.settings,
         job.settings,
         seconds=seconds,
-        memory=most_memory * MAXRSS_UNIT,
+        memory=peak_memory * MAXRSS_UNIT,
         train={name: result.mean for name, result in train.items()},
         valid={name: result.mean for name, result in valid.items()},
         test={name: tuple(result.values.tolist()) for name, result in test.items()},
@@ -141,33 +142,33 @@ def _final(job: Job, task: ContenderTask, fitted: Fitted, seconds: float) -> Tri
     )
 
 
-def _saved(job: Job, task: ContenderTask, fitted: Fitted) -> tuple[str, ...]:
-    """The names of the files of the model, which are whole when they come to the folder of models."""
+def _evaluate(job: FitJob, data: RankingData, scores: PerDocument | None, measures: Mapping[str, Measure]) -> dict[str, Result]:
+    """Return the results by the given names, two of which may stand for the same measure; none if there are no scores."""
+    if scores is None:
+        return {}
+    evaluation = evaluate(data, scores, list(measures.values()), threads=job.threads)
+    return {name: evaluation[str(measure)] for name, measure in measures.items()}
+
+
+def _save(job: FitJob, task: ContenderTask, fitted: Fitted) -> tuple[str, ...]:
+    """Save the model and return the names of its files, which are complete when they appear in the folder of models."""
     if job.models is None:
         return ()
     job.models.mkdir(exist_ok=True)
     with scratch_folder(task.scratch) as folder:
         fitted.save(folder, file_stem(task.dataset, task.fold.name, job.contender.name))
-        made = sorted(folder.iterdir())
-        for path in made:
+        paths = sorted(folder.iterdir())
+        for path in paths:
             if path.is_dir():  # as the models of some libraries are
                 path.replace(job.models / path.name)
                 continue
             with open(path, "rb") as content, whole_file(job.models / path.name, force=True) as file:
                 shutil.copyfileobj(content, file)
-    return tuple(path.name for path in made)
+    return tuple(path.name for path in paths)
 
 
-def _measured(measures: Mapping[str, Measure], data: RankingData, scores: PerDocument | None, threads: int) -> dict[str, Result]:
-    """By the names that were given; two of them may name the same measure. Nothing where there are no scores."""
-    if scores is None:
-        return {}
-    found = evaluate(data, scores, list(measures.values()), threads=threads)
-    return {name: found[str(measure)] for name, measure in measures.items()}
-
-
-def _slice(job: Job, data: RankingData, scores: PerDocument | None, weights: FeatureWeights | None) -> Slice | None:
-    """The measure on validation data as ever more of the feature that counts most is added to the scores, or taken away."""
+def _slice(job: FitJob, data: RankingData, scores: PerDocument | None, weights: FeatureWeights | None) -> Slice | None:
+    """Return the measure on validation data as multiples of the feature with the largest weight are added to the scores."""
     if scores is None or weights is None or not np.any(weights.values):
         return None
     feature = weights.names[int(np.argmax(np.abs(weights.values)))]
@@ -176,13 +177,12 @@ def _slice(job: Job, data: RankingData, scores: PerDocument | None, weights: Fea
         return None
     with np.errstate(all="ignore"):
         far = 2.0 * float(scores.std() / direction.std())
-    if not 0.0 < far < np.inf:  # numbers so large that their squares are not, or so small
+    if not 0.0 < far < np.inf:  # the squares of such numbers overflow or underflow
         return None
     measure = next(iter(job.measures.values()))
     try:
         steps = profile(data, scores, direction, measure, low=-far, high=far, threads=job.threads)
-    except IncompatibleError:  # some measures offer no exact steps for the way they break ties
+    except IncompatibleError:  # some measures have no exact steps for the way they break ties
         return None
-    drawn = outline(steps.breakpoints, steps.values, np.linspace(-far, far, COLUMNS + 1))
-    edges, low, high = (tuple(each.tolist()) for each in drawn)
+    edges, low, high = (tuple(ends.tolist()) for ends in outline(steps.breakpoints, steps.values, np.linspace(-far, far, COLUMNS + 1)))
     return Slice(feature, "validation", edges, low, high)

@@ -1,18 +1,16 @@
 """The results of a comparison: plain values, written as JSON after every fit, which know nothing of how they are shown.
 
-They are read by their type hints. JSON has no NaN; it is written as null, which is read as NaN where the hint is ``float``, and as
-None where it is ``float | None``.
+They are read by their type hints (`exactrank._support.json_values.decode_record`).
 """
 
 import json
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, TypeVar
 
 from exactrank._support.files import whole_file
+from exactrank._support.json_values import decode_record, encode_record
 from exactrank._support.text import clip
 from exactrank.errors import DataError
 
@@ -22,10 +20,9 @@ RECORD = "comparison.json"
 FILES = (RECORD, "tables.md", "tables.tex", "results.csv", "report.html")
 #: nDCG at each of these ranks is measured besides the measures of the comparison, for the report.
 RANKS = range(1, 11)
-#: The types of JSON values that stand for a plain type.
-PLAIN: Mapping[type, tuple[type, ...]] = {float: (float, int), int: (int,), str: (str,), bool: (bool,)}
 
 T = TypeVar("T")
+Settings: TypeAlias = Mapping[str, object]  #: values by the names of the settings
 
 
 @dataclass(frozen=True)
@@ -158,52 +155,18 @@ class Results:
     seconds: float = 0.0  #: from beginning to end, all sessions together
 
 
-def to_record(value: object) -> Any:
-    """Return ``value`` in the types of JSON.
-
-    >>> to_record({"a": (1, float("nan"))})
-    {'a': [1, None]}
-    """
-    if is_dataclass(value):
-        return {field.name: to_record(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): to_record(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_record(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if isinstance(value, str | int | bool | NoneType) else str(value)
-
-
-def from_record(hint: Any, record: Any) -> Any:
-    """Return the value of the type ``hint`` from which `to_record` made ``record``."""
-    origin, inside = get_origin(hint), get_args(hint)
-    if origin is UnionType:
-        return None if record is None else from_record(next(kind for kind in inside if kind is not NoneType), record)
-    if origin is tuple:
-        return tuple(from_record(inside[0], item) for item in record)
-    if origin is Mapping:
-        return {key: from_record(inside[1], item) for key, item in record.items()}
-    if hint is float and record is None:
-        return math.nan
-    if hint in PLAIN and not isinstance(record, PLAIN[hint]):
-        raise TypeError(f"{record!r:.40} is not of type {hint.__name__}")
-    if not (isinstance(hint, type) and is_dataclass(hint)):
-        return record
-    hints = get_type_hints(hint)
-    return hint(**{name: from_record(hints[name], record[name]) for name in hints if name in record})
-
-
 def write_record(path: Path, value: object) -> None:
     """Write ``value`` as JSON; the file is complete or absent."""
     with whole_file(path, force=True) as file:
-        file.write((json.dumps(to_record(value), allow_nan=False) + "\n").encode())
+        file.write((json.dumps(encode_record(value), allow_nan=False) + "\n").encode())
 
 
 def read_record(kind: type[T], path: Path) -> T:
     """Read a value of the type ``kind`` that `write_record` wrote."""
     try:
-        value: T = from_record(kind, json.loads(path.read_bytes()))
+        value = decode_record(kind, json.loads(path.read_bytes()))
+        if not isinstance(value, kind):
+            raise TypeError(f"it holds {type(value).__name__}, not {kind.__name__}")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DataError(f"{path} is damaged ({clip(str(error), 200)}); delete it, and it will be made again") from None
     return value

@@ -1,7 +1,7 @@
 """Runs and scores compared as they are, with the statistics and the report of a comparison: `er.compare_runs`.
 
 Nothing is fitted: each run is measured as by `er.evaluate`, on the judged documents and on the others that it retrieved, which
-count as not relevant and keep their ranks, as in trec_eval. So the numbers are those of each run alone.
+count as not relevant and keep their ranks, as in trec_eval. So the values of a run do not depend on the other runs.
 """
 
 import os
@@ -90,7 +90,7 @@ def compare_runs(
 
 
 def _scores(data: RankingData, ranking: Ranking) -> tuple[RankingData, npt.ArrayLike, str]:
-    """The documents of a ranking, their scores, and a line about where they come from."""
+    """Return the documents of a ranking, their scores, and a line about their source."""
     if isinstance(ranking, RetrievalRun):
         return *scores_of(data, ranking), f"The run {ranking.tag!r}"
     if isinstance(ranking, str | os.PathLike):
@@ -117,5 +117,5 @@ def _by_name(runs: Mapping[str, Ranking] | Sequence[str | os.PathLike[str]]) -> 
     names = run_names(runs)
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
-        raise DataError(f"{repeated} is there twice; give each run once, or a mapping with a name for each")
+        raise DataError(f"{repeated} occurs twice; give each run once, or a mapping with a name for each")
     return dict(zip(names, runs, strict=True))

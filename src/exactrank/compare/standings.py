@@ -1,6 +1,6 @@
 """Standings of the methods: means over the queries that all methods share, intervals, tests and effort.
 
-A method that failed on a division has no mean, since it would be over other queries. While a comparison is not complete, the
+A method that failed on a division has no mean, since its mean would be over other queries. While a comparison is not complete, the
 queries are those of the divisions that every method has finished.
 """
 

@@ -3,8 +3,8 @@
 A comparison is a run that holds the report and the tables, with a run of each method below it. Names in MLflow have no ``@`` and
 parentheses; ``nDCG@10`` becomes ``nDCG_10``.
 
-MLflow waits many minutes for a server that does not answer. Here it waits for seconds, unless its own environment variables say
-otherwise: they are set only during calls to it, and nothing else of MLflow's global state is changed.
+MLflow waits many minutes for a server that does not answer. Here it waits for seconds, unless the caller has set its environment
+variables: they are set only during calls to it, and nothing else of MLflow's global state is changed.
 """
 
 import os
@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from exactrank._support.text import clip
-from exactrank.compare.race import MODELS
 from exactrank.compare.results import FILES, Results
+from exactrank.compare.schedule import MODELS
 from exactrank.compare.standings import efforts, standings
 from exactrank.errors import IncompatibleError
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from exactrank.compare.tune import Tuned
 
 EXPERIMENT = "exactrank"
-#: How MLflow waits: seconds for each answer, and how often it asks again.
+#: MLflow's variables for the seconds that it waits for an answer, and for its number of retries.
 TIMEOUT, RETRIES = "MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 BEFORE, AFTERWARDS = {TIMEOUT: "5", RETRIES: "0"}, {TIMEOUT: "30", RETRIES: "1"}
-#: The longest value of a parameter that every store takes.
+#: Maximum length of a parameter's value in every store.
 LONGEST = 500
-#: Characters of what MLflow says when something is wrong.
+#: Maximum length of MLflow's error messages in ours.
 SHORT = 400
 
 
@@ -40,18 +40,18 @@ def log_comparison(comparison: Results, folder: Path, uri: str) -> None:
     """Log ``comparison``, whose files are in ``folder``."""
     with (
         _logging(uri, f"{folder} holds the comparison; the same command with --resume logs it again") as (client, experiment),
-        _run(client, experiment, "compare", {}) as whole,
+        _run(client, experiment, "compare", {}) as parent,
     ):
-        _log_params(client, whole, {**comparison.run, "measures": ", ".join(comparison.measures.values())})
+        _log_params(client, parent, {**comparison.run, "measures": ", ".join(comparison.measures.values())})
         for name in FILES:
-            client.log_artifact(whole, str(folder / name))
+            client.log_artifact(parent, str(folder / name))
         for method in comparison.methods:
-            with _run(client, experiment, method.name, {"mlflow.parentRunId": whole}) as run:
+            with _run(client, experiment, method.name, {"mlflow.parentRunId": parent}) as run:
                 _log_method(client, run, comparison, method.name, folder)
 
 
-def log_tuned(tuned: "Tuned", model: Path, uri: str) -> None:
-    """Log the settings that tuning chose, what they reached, and the model."""
+def log_tuning(tuned: "Tuned", model: Path, uri: str) -> None:
+    """Log the settings that tuning chose, the values of the trials, and the model."""
     with (
         _logging(uri, f"{model} holds the model") as (client, experiment),
         _run(client, experiment, f"tune {tuned.ranker.name}", {}) as run,
@@ -65,7 +65,7 @@ def log_tuned(tuned: "Tuned", model: Path, uri: str) -> None:
 
 def check_tracking(uri: str) -> None:
     """Raise if MLflow is not installed or cannot be reached: before the work, not after it."""
-    with _connected(uri, BEFORE):
+    with _connect(uri, BEFORE):
         pass
 
 
@@ -76,11 +76,11 @@ def _log_method(client: "MlflowClient", run: str, comparison: Results, method: s
             client.log_artifact(run, str(folder / MODELS / name), MODELS)
     for data in comparison.datasets:
         for measure in comparison.measures:
-            (found,) = (one for one in standings(comparison, data.name, measure) if one.method == method)
-            for part, value in (("test", found.mean), ("train", found.train), ("validation", found.valid)):
+            (standing,) = (row for row in standings(comparison, data.name, measure) if row.method == method)
+            for part, value in (("test", standing.mean), ("train", standing.train), ("validation", standing.valid)):
                 if value == value:
                     client.log_metric(run, _name(f"{data.name}/{measure}/{part}"), value)
-        (effort,) = (one for one in efforts(comparison, data.name) if one.method == method)
+        (effort,) = (row for row in efforts(comparison, data.name) if row.method == method)
         client.log_metric(run, _name(f"{data.name}/seconds"), effort.seconds)
         client.log_metric(run, _name(f"{data.name}/memory"), float(effort.memory))
         if effort.failed:
@@ -88,8 +88,8 @@ def _log_method(client: "MlflowClient", run: str, comparison: Results, method: s
 
 
 @contextmanager
-def _connected(uri: str, waits: Mapping[str, str]) -> Iterator[tuple["MlflowClient", str]]:
-    """A client, and the experiment to log to; MLflow waits so for answers, unless the caller's environment says otherwise."""
+def _connect(uri: str, waits: Mapping[str, str]) -> Iterator[tuple["MlflowClient", str]]:
+    """Connect a client and return it with the experiment to log to; ``waits`` are environment variables that the caller may override."""
     if find_spec("mlflow") is None:
         raise IncompatibleError("logging needs MLflow, which is not installed; pip install 'exactrank[mlflow]'")
     added = {name: value for name, value in waits.items() if name not in os.environ}
@@ -99,11 +99,11 @@ def _connected(uri: str, waits: Mapping[str, str]) -> Iterator[tuple["MlflowClie
 
         try:
             client = MlflowClient(uri)
-            known = client.get_experiment_by_name(EXPERIMENT)
-            experiment = str(known.experiment_id if known is not None else client.create_experiment(EXPERIMENT))
-        except Exception as error:  # of MLflow, its stores and whatever they use
-            said = clip(str(error), SHORT)
-            raise IncompatibleError(f"MLflow cannot log to {uri}: {said}; start the server, or check the URI") from None
+            existing = client.get_experiment_by_name(EXPERIMENT)
+            experiment = str(existing.experiment_id if existing is not None else client.create_experiment(EXPERIMENT))
+        except Exception as error:  # of MLflow, its stores and their libraries
+            message = clip(str(error), SHORT)
+            raise IncompatibleError(f"MLflow cannot log to {uri}: {message}; start the server, or check the URI") from None
         yield client, experiment
     finally:
         for name in added:
@@ -111,13 +111,13 @@ def _connected(uri: str, waits: Mapping[str, str]) -> Iterator[tuple["MlflowClie
 
 
 @contextmanager
-def _logging(uri: str, kept: str) -> Iterator[tuple["MlflowClient", str]]:
-    """The same after the work; what goes wrong is an `OSError` that says what is ``kept``."""
+def _logging(uri: str, saved: str) -> Iterator[tuple["MlflowClient", str]]:
+    """Connect after the work; any failure becomes an `OSError` that names the results that are ``saved``."""
     try:
-        with _connected(uri, AFTERWARDS) as connection:
+        with _connect(uri, AFTERWARDS) as connection:
             yield connection
-    except Exception as error:  # as in `_connected`
-        raise ConnectionError(f"MLflow did not take everything at {uri} ({clip(str(error), SHORT)}); {kept}") from None
+    except Exception as error:  # as in `_connect`
+        raise ConnectionError(f"MLflow did not take everything at {uri} ({clip(str(error), SHORT)}); {saved}") from None
 
 
 @contextmanager
@@ -126,19 +126,19 @@ def _run(client: "MlflowClient", experiment: str, name: str, tags: Mapping[str, 
     try:
         yield run
     except BaseException:
-        with suppress(Exception):  # the first error tells what is wrong
+        with suppress(Exception):  # the first error is the one to report
             client.set_terminated(run, "FAILED")
         raise
     client.set_terminated(run)
 
 
-def _log_params(client: "MlflowClient", run: str, params: Mapping[str, Any]) -> None:
+def _log_params(client: "MlflowClient", run: str, params: Mapping[str, object]) -> None:
     for name, value in params.items():
         client.log_param(run, _name(name), str(value)[:LONGEST])
 
 
 def _name(text: str) -> str:
-    """What MLflow takes for a name.
+    """Return ``text`` as a name that MLflow accepts.
 
     >>> _name("web/nDCG@10/test")
     'web/nDCG_10/test'

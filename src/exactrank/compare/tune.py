@@ -1,11 +1,11 @@
 """The settings of one method, chosen by the measure on validation queries: `er.tune`.
 
-Trial 0 is the method as it is; the others draw from its space (`exactrank.compare.race`). Validation data is given, or
-the queries are divided into folds, each of which judges models of all others; the value of a trial is then the mean over the folds
+Trial 0 has the method's own settings; the others draw from its space (`exactrank.compare.schedule`). The caller gives validation data, or
+the queries are divided into folds, each of which validates models of all others; the value of a trial is then the mean over the folds
 
     V(settings) = 1/K sum_k measure(fold k, model trained without fold k)                                       (1)
 
-A cross-fitted ranker is trained on fold k too, which is then judged by scores out of fold: those of models that have not seen the query.
+A cross-fitted ranker is trained on fold k too, which is then measured by scores out of fold: those of models that have not seen the query.
 
 The final model has the best settings, and is trained on the training data; without validation data one fold is held out for
 methods that stop early. A cross-fitted one learns from that fold, or from the validation data, as well.
@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,12 +25,12 @@ from exactrank._support.tables import Tabular, Values, by_column
 from exactrank._support.text import settings_text
 from exactrank._support.threads import thread_count
 from exactrank.compare.cluster import Cluster
-from exactrank.compare.contender import ContenderTask
+from exactrank.compare.contender import ContenderTask, TrainingCurve
 from exactrank.compare.contenders import as_contender
 from exactrank.compare.contenders.ranker import RankerContender
-from exactrank.compare.divisions import dealt, given
-from exactrank.compare.race import Race, Told, best_trial, checked_budget, workers_and_threads
+from exactrank.compare.divisions import cache_folds, divide
 from exactrank.compare.results import Trial
+from exactrank.compare.schedule import ProgressCallback, Schedule, best_trial, checked_budget, workers_and_threads
 from exactrank.data.alignment import align_features
 from exactrank.data.folds import Fold
 from exactrank.data.ranking_data import RankingData, check_data
@@ -43,7 +42,7 @@ from exactrank.rankers.base import Ranker
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tuned(Tabular):
-    """The best settings found, the model that has them, and all trials."""
+    """The best settings of a tuning, the model that has them, and all trials."""
 
     ranker: Ranker  #: fitted
     best: Trial
@@ -51,8 +50,8 @@ class Tuned(Tabular):
     complete: bool = True  #: False where Ctrl-C ended the trials
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The settings to change; all others stay as they were."""
+    def settings(self) -> dict[str, object]:
+        """The settings to change; all others keep their values."""
         return dict(self.best.settings)
 
     def __repr__(self) -> str:
@@ -79,11 +78,11 @@ def tune(
     threads: int | None = None,
     backend: Cluster | None = None,
     scratch: str | os.PathLike[str] | None = None,
-    progress: bool | Told = False,
+    progress: bool | ProgressCallback = False,
 ) -> Tuned:
     """Try settings of ``method``, and fit it with the best.
 
-    ``valid`` judges the trials; without it the queries of ``data`` are divided into ``folds``, (1). ``seconds`` is a budget instead of
+    Trials are measured on ``valid``; without it the queries of ``data`` are divided into ``folds``, (1). ``seconds`` is a budget instead of
     ``trials`` (with both, whichever ends first), for each fold. ``progress=True`` shows a progress bar in a terminal or
     a notebook; a function is called with the `Advance` a few times per second. Ctrl-C ends the trials, with a warning; the best so far is
     used. With ``backend``, a [`DaskBackend`][exactrank.DaskBackend], its workers do the trials; ``scratch`` is then a folder that all
@@ -95,38 +94,40 @@ def tune(
         raise IncompatibleError(f"{contender.name} is not a ranker of exactrank; compare tunes others too")
     if not contender.space:
         raise DataError(f"{contender.name} has nothing to tune: all settings of its space are fixed")
-    budget, (at_a_time, each) = checked_budget(trials, seconds), workers_and_threads(workers, threads, backend)
-    with scratch_folder(None if scratch is None else Path(scratch)) as place:
-        cached = place / "data"
-        cached.mkdir()
+    budget, (at_a_time, threads_per_fit) = checked_budget(trials, seconds), workers_and_threads(workers, threads, backend)
+    with scratch_folder(None if scratch is None else Path(scratch)) as folder:
+        caches = folder / "data"
+        caches.mkdir()
         if valid is None:
-            divided = dealt(contender.name, data, folds, seed, cached, tested=False)
-        else:  # there is no test, so what judges stands in its place
-            judge = align_features(valid, data.feature_names, "the training data", data.levels)
-            divided = given(contender.name, [Fold("given", data, judge, judge)], cached)
-        named = {name: parse_measure(measure)}
-        race = Race((divided,), (contender,), named, budget, seed, at_a_time, each, place, finals=False, cluster=backend)
-        with progress_listener(progress, "tune", ProgressLine.of) as told:
-            heats = race.run(told)
-        found = _over_folds([heat.tried for heat in heats])
-        if not found:
+            dataset = divide(contender.name, data, folds, seed, caches, tested=False)
+        else:  # nothing is tested, so the validation data also stands for the test part
+            valid = align_features(valid, data.feature_names, "the training data", data.levels)
+            dataset = cache_folds(contender.name, [Fold("given", data, valid, valid)], caches)
+        measures = {name: parse_measure(measure)}
+        schedule = Schedule(
+            (dataset,), (contender,), measures, budget, seed, at_a_time, threads_per_fit, folder, finals=False, cluster=backend
+        )
+        with progress_listener(progress, "tune", ProgressLine.of) as report:
+            method_runs = schedule.run(report)
+        mean_trials = _mean_over_folds([run.finished_trials for run in method_runs])
+        if not mean_trials:
             raise KeyboardInterrupt  # it came before any trial was finished
-        best = best_trial(found)
+        best = best_trial(mean_trials)
         if best is None:
-            raise DataError(f"{contender.name} could not be fitted: {found[0].failed}")
-        last = divided.divisions[-1]
+            raise DataError(f"{contender.name} could not be fitted: {mean_trials[0].failed}")
+        last = dataset.divisions[-1]
         task = ContenderTask(contender.name, last.read(), last.test.rows, name, seed, thread_count(threads))
-        complete = not any(heat.since or heat.more for heat in heats)
+        complete = not any(run.start_times or run.may_try for run in method_runs)
         if not complete:
-            warnings.warn(f"tuning was interrupted; the best of {len(found)} trials is taken", InterruptedWarning, stacklevel=2)
-        return Tuned(contender.fit(task, best.settings).ranker, best, found, complete)
+            warnings.warn(f"tuning was interrupted; the best of {len(mean_trials)} trials is taken", InterruptedWarning, stacklevel=2)
+        return Tuned(contender.fit_ranker(task, best.settings, TrainingCurve()), best, mean_trials, complete)
 
 
-def _over_folds(tried: Sequence[Sequence[Trial]]) -> tuple[Trial, ...]:
-    """Each trial that every fold has finished, by (1); it failed if it failed on one."""
-    found = []
-    for same in zip(*tried, strict=False):
-        failed = next((trial.failed for trial in same if trial.failed), "")
-        value = None if failed else float(np.mean([trial.valid for trial in same]))
-        found.append(Trial(same[0].settings, value, sum(trial.seconds for trial in same), failed))
-    return tuple(found)
+def _mean_over_folds(trials_by_fold: Sequence[Sequence[Trial]]) -> tuple[Trial, ...]:
+    """Return the trials that every fold has finished, with their values by (1); a trial failed if it failed on one fold."""
+    means = []
+    for trials in zip(*trials_by_fold, strict=False):
+        failed = next((trial.failed for trial in trials if trial.failed), "")
+        value = None if failed else float(np.mean([trial.valid for trial in trials]))
+        means.append(Trial(trials[0].settings, value, sum(trial.seconds for trial in trials), failed))
+    return tuple(means)

@@ -1,4 +1,4 @@
-"""Hybrid search: the best weights for a sum of several systems' scores, found exactly (`er.fuse`).
+"""Hybrid search: the exactly best weights for a sum of several systems' scores (`er.fuse`).
 
 A hybrid search ranks documents by a weighted sum of the scores of BM25, a dense retriever, a reranker ...,
 
@@ -21,16 +21,16 @@ from exactrank.data.folds import bootstrap_counts, deal_folds
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.shards import Shards
 from exactrank.errors import DataError, IncompatibleError, SettingError
-from exactrank.fusion.certificate import Certificate, certifiable, certified
+from exactrank.fusion.certificate import Certificate, certifiable, certify
 from exactrank.fusion.choose import choose
-from exactrank.fusion.contenders import check_relevance, check_systems, problem_of, regraded
 from exactrank.fusion.engines import ENGINES
 from exactrank.fusion.engines.base import DEPTH, SearchEngine
 from exactrank.fusion.fusion import Fusion
-from exactrank.fusion.normalize import ABSENT, cut, parse_normalization, takes_constant
+from exactrank.fusion.normalize import ABSENT, cut_lists, parse_normalization, takes_constant
+from exactrank.fusion.preparation import check_relevance, check_systems, problem_of, with_grades_of
 from exactrank.fusion.problem import FusionProblem, QuerySteps, Sweep, Weights, all_weights, best_weights, weighted_sum
-from exactrank.fusion.resample import Pair, bootstrapped, compared
-from exactrank.fusion.search import ascended, best_of, flat_range, tuned
+from exactrank.fusion.resample import Pair, bootstrap_intervals_of, compare_rankings
+from exactrank.fusion.search import ascend, best_of, flat_range, tune_weights
 from exactrank.fusion.systems import select_systems, systems_in_shards
 from exactrank.learning.objectives.step_function import SAME_VALUE
 from exactrank.measures.base import Measure
@@ -39,8 +39,18 @@ from exactrank.measures.evaluate import MOST_RESAMPLES
 from exactrank.measures.goal import Goal, infeasible, parse_goal
 
 CONSTANTS = (60, 10, 1)  #: of reciprocal ranks, where all normalizations are tried
-#: All that differ by more than rounding.
-EACH = ("min-max", "z-score", "l2", "none", "rank", "reciprocal-rank", "opensearch-min-max", "opensearch-z-score", "vespa-linear")
+#: All normalizations whose rankings differ by more than rounding.
+ALL_NORMALIZATIONS = (
+    "min-max",
+    "z-score",
+    "l2",
+    "none",
+    "rank",
+    "reciprocal-rank",
+    "opensearch-min-max",
+    "opensearch-z-score",
+    "vespa-linear",
+)
 DECIMALS = range(2, 10)  #: of weights in a configuration
 
 
@@ -64,22 +74,22 @@ def fuse(
 ) -> Fusion:
     """Tune the weights of several systems, one per feature of ``data`` (NaN: not retrieved), for ``measure``.
 
-    ``systems`` names the features to fuse (default: all); of data in several files (`er.read_shards`) only these are brought to memory.
+    ``systems`` names the features to fuse (default: all); of data in several files (`er.read_shards`) only these are read into memory.
     ``engine`` names the search engine to tune for, which decides how scores are made comparable, and whose configuration
     `Fusion.configuration` writes: elasticsearch, elasticsearch-rrf, opensearch, opensearch-rrf, vespa, qdrant or weaviate. ``depth`` is
     the maximum number of documents of each system's list (default: all; 100 for an engine).
 
     ``normalize`` makes scores comparable (default: min-max, or the engine's first): none, min-max, z-score, l2, rank,
-    reciprocal-rank(k=60), an engine's own, or all, to choose by cross-validation. ``absent`` says what a document gets from a
+    reciprocal-rank(k=60), an engine's own, or all, to choose by cross-validation. ``absent`` sets the score of a document from a
     system that did not retrieve it: worst (the default), zero, zero-score, or drop to rank only documents that all retrieved.
 
-    ``folds`` and ``bootstrap`` (each 0: none) give the cross-validated value and 95% intervals. Three systems are searched until the
+    ``folds`` and ``bootstrap`` (0: none) give the cross-validated value and 95% intervals. Three systems are searched until the
     certified gap is at most ``tolerance`` or ``cells`` triangles were examined (default: as many as take a few seconds).
 
     ``measure`` may have constraints, as in ``nDCG@10 subject to revenue@10 >= 0.31``: for two systems the result is the global optimum of
-    the weights that keep them, for more a local one, without a certificate.
+    the weights that satisfy them, for more a local one, without a certificate.
 
-    ``progress=True`` shows in a terminal or a notebook what is being done; a function is called with an `Advance` before each step.
+    ``progress=True`` shows the current step in a terminal or a notebook; a function is called with an `Advance` before each step.
 
     >>> X = [[3.0, 0.1], [2.0, 0.9], [1.0, 0.8], [9.0, 0.7], [8.0, 0.9], [1.0, 0.2]]
     >>> data = RankingData.from_arrays(X, [0, 1, 0, 0, 1, 0], group=[3, 3], feature_names=["bm25", "dense"])
@@ -89,110 +99,112 @@ def fuse(
     """
     check_data(data, Shards)
     goal, target = parse_goal(measure), None if engine is None else ENGINES[engine]
-    tried, rule = _normalizations(target, normalize, folds), _absent(target, absent)
+    normalizations, absent_rule = _normalizations(target, normalize, folds), _absent_rule(target, absent)
     depth = DEPTH if depth is None and target else depth
     parsed = goal.measure
     _check(parsed, target, depth, nonnegative, folds, bootstrap, cells, tolerance)
     if isinstance(data, Shards):
-        data = systems_in_shards(data, systems, [each.column for each in goal.measures if each.column is not None])
-    named = data.feature_names if systems is None else systems
-    chosen, *others = (_chosen(regraded(data, each)[0], named, target, depth) for each in goal.measures)
-    check_systems(chosen, folds)
+        data = systems_in_shards(data, systems, [term.column for term in goal.measures if term.column is not None])
+    names = data.feature_names if systems is None else systems
+    lists, *constraint_lists = (_system_lists(with_grades_of(data, term)[0], names, target, depth) for term in goal.measures)
+    check_systems(lists, folds)
     with progress_listener(progress, "fuse", lambda advance: ProgressLine(None, advance.running[0])) as listener:
-        begin = step_listener(listener, 4 if len(tried) > 1 else 3)
-        begin(f"normalizing scores of {chosen.n_documents:,} documents")
-        problems = {how: _posed(chosen, others, goal, how, rule, nonnegative, threads) for how in tried}
-        check_relevance(problems[tried[0]], chosen)
+        begin = step_listener(listener, 4 if len(normalizations) > 1 else 3)
+        begin(f"normalizing scores of {lists.n_documents:,} documents")
+        problems = {
+            name: _goal_problem([lists, *constraint_lists], goal, name, absent_rule, nonnegative, threads) for name in normalizations
+        }
+        check_relevance(problems[normalizations[0]], lists)
 
-        queries, weight, combine = chosen.n_queries, chosen.weights, (target and target.combine) or weighted_sum
+        queries, weight, combine = lists.n_queries, lists.weights, (target and target.combine) or weighted_sum
         fold = deal_folds(queries, folds, seed) if folds else np.zeros(0, np.int64)
         rng = np.random.default_rng([seed, 2])
         draws = np.array([bootstrap_counts(queries, rng) for _ in range(bootstrap)], np.float64)
-        if len(tried) > 1:
-            begin(f"comparing {len(tried)} normalizations")
-        choice = choose(problems, combine, fold, draws, seed) if len(tried) > 1 else None
-        how = choice.name if choice else tried[0]
-        problem = problems[how]
-        measured = problem if combine is weighted_sum else problem.combined(combine)
+        if len(normalizations) > 1:
+            begin(f"comparing {len(normalizations)} normalizations")
+        choice = choose(problems, combine, fold, draws, seed) if len(normalizations) > 1 else None
+        normalization = choice.name if choice else normalizations[0]
+        problem = problems[normalization]
+        measured = problem if combine is weighted_sum else problem.with_combine(combine)
 
         begin("tuning the weights")
-        trainings = {f: others for f in range(folds) if problem.counts(others := weight * (fold != f))}
-        found = _best(problem, list(trainings.values()), tolerance, cells, seed)
-        weights = _in_decimals(measured, found.weights) if target else found.weights
-        reached = _reached(measured, goal, weights)
+        trainings = {f: train_weight for f in range(folds) if problem.has_queries(train_weight := weight * (fold != f))}
+        best = _best(problem, list(trainings.values()), tolerance, cells, seed)
+        weights = _in_decimals(measured, best.weights) if target else best.weights
+        constraints = _constraint_values(measured, goal, weights)
         in_sample, held_out = measured.per_query(weights), np.full(len(fold), np.nan)
-        for f, elsewhere in zip(trainings, found.elsewhere, strict=True):
-            held_out[fold == f] = measured.per_query(elsewhere)[fold == f]
+        for f, fold_weights in zip(trainings, best.fold_weights, strict=True):
+            held_out[fold == f] = measured.per_query(fold_weights)[fold == f]
         held_out = choice.held_out if choice else held_out
         begin("finding intervals")
         return Fusion(
-            systems=chosen.feature_names,
+            systems=lists.feature_names,
             weights=tuple(weights.tolist()),
-            normalize=how,
-            absent=rule,
+            normalize=normalization,
+            absent=absent_rule,
             measure=parsed,
             value=mean_over_queries(in_sample, weight),
-            interval=found.interval,
-            bootstrap_interval=bootstrapped(problem, found.weights, draws, found.swept),
+            interval=best.interval,
+            bootstrap_interval=bootstrap_intervals_of(problem, best.weights, draws, best.segments),
             cross_validated=mean_over_queries(held_out, weight) if folds else None,
-            optimum="global" if found.sweep else "certified" if found.certificate else "local",
-            certificate=found.certificate,
-            comparison=compared(chosen, measured, in_sample, held_out if folds else None, draws),
-            sweep=found.sweep,
+            optimum="global" if best.sweep else "certified" if best.certificate else "local",
+            certificate=best.certificate,
+            comparison=compare_rankings(lists, measured, in_sample, held_out if folds else None, draws),
+            sweep=best.sweep,
             engine=engine,
             depth=depth,
-            normalizations=choice.worth if choice else (),
-            constraints=reached,
+            normalizations=choice.comparison if choice else (),
+            constraints=constraints,
         )
 
 
-def _posed(
-    chosen: RankingData, others: Sequence[RankingData], goal: Goal, how: str, absent: str, nonnegative: bool, threads: int | None
+def _goal_problem(
+    lists: Sequence[RankingData], goal: Goal, normalization: str, absent: str, nonnegative: bool, threads: int | None
 ) -> FusionProblem:
-    """The problem of the goal's measure, with those of its constraints, each on data with the grades that it reads."""
-    own, *rest = (
-        problem_of(data, replace(measure, column=None), how, absent, nonnegative, threads)
-        for data, measure in zip([chosen, *others], goal.measures, strict=True)
+    """Return the problem of the goal's measure, with those of its constraints; ``lists`` have the grades that each reads."""
+    problem, *limits = (
+        problem_of(data, replace(measure, column=None), normalization, absent, nonnegative, threads)
+        for data, measure in zip(lists, goal.measures, strict=True)
     )
-    return replace(own, limits=tuple(zip(rest, goal.constraints, strict=True)))
+    return replace(problem, limits=tuple(zip(limits, goal.constraints, strict=True)))
 
 
-def _reached(problem: FusionProblem, goal: Goal, weights: Weights) -> dict[str, float]:
-    """What the measure of each constraint is; an error where one is missed."""
-    reached = {}
-    for other, constraint in problem.limits:
-        value = other.value(weights, other.data.weights)
+def _constraint_values(problem: FusionProblem, goal: Goal, weights: Weights) -> dict[str, float]:
+    """Return the value of each constraint's measure; raise if one is violated."""
+    values = {}
+    for limit, constraint in problem.limits:
+        value = limit.value(weights, limit.data.weights)
         if constraint.shortfall(value) > 0:
             raise infeasible(goal, constraint, value, is_extreme=problem.systems == 2 and len(problem.limits) == 1)
-        reached[str(constraint)] = value
-    return reached
+        values[str(constraint)] = value
+    return values
 
 
-def _chosen(data: RankingData, systems: Sequence[str], engine: SearchEngine | None, depth: int | None) -> RankingData:
-    """The systems' lists, as long as they are looked at."""
-    chosen = select_systems(data, systems)
-    if engine and engine.systems and len(chosen.feature_names) > engine.systems:
-        raise IncompatibleError(f"{engine.name} combines {engine.systems} systems, got {', '.join(chosen.feature_names)}; leave some out")
-    return chosen if depth is None else replace(chosen, X=cut(chosen.X, chosen.indptr, depth))
+def _system_lists(data: RankingData, systems: Sequence[str], engine: SearchEngine | None, depth: int | None) -> RankingData:
+    """Return the systems' lists, cut at ``depth``."""
+    lists = select_systems(data, systems)
+    if engine and engine.systems and len(lists.feature_names) > engine.systems:
+        raise IncompatibleError(f"{engine.name} combines {engine.systems} systems, got {', '.join(lists.feature_names)}; leave some out")
+    return lists if depth is None else replace(lists, X=cut_lists(lists.X, lists.indptr, depth))
 
 
 def _normalizations(engine: SearchEngine | None, normalize: str | None, folds: int) -> list[str]:
-    """What is tried: what is asked for, or all that the engine has."""
-    own = EACH if engine is None else tuple(engine.normalizations)
+    """Return the normalizations to compare: the caller's one, or all that the engine computes."""
+    available = ALL_NORMALIZATIONS if engine is None else tuple(engine.normalizations)
     if normalize is None:
-        return [own[0]]
+        return [available[0]]
     if normalize == "all":
         if folds < 3:
             raise SettingError(f"normalize='all' chooses by cross-validation within cross-validation; give at least 3 folds, got {folds}")
-        return [each for name in own for each in ([f"{name}(k={k})" for k in CONSTANTS] if takes_constant(name) else [name])]
+        return [text for name in available for text in ([f"{name}(k={k})" for k in CONSTANTS] if takes_constant(name) else [name])]
     name, _ = parse_normalization(normalize)
-    if engine and name not in own:
-        raise SettingError(f"{engine.name} does not compute {name}, but {', '.join(own)}; give one of them, or leave normalize out")
+    if engine and name not in available:
+        raise SettingError(f"{engine.name} does not compute {name}, but {', '.join(available)}; give one of them, or leave normalize out")
     return [normalize]
 
 
-def _absent(engine: SearchEngine | None, absent: str | None) -> str:
-    """What a document gets from a system that did not retrieve it."""
+def _absent_rule(engine: SearchEngine | None, absent: str | None) -> str:
+    """Return the rule for the score of a document from a system that did not retrieve it."""
     if absent is not None and absent not in ABSENT:
         raise SettingError(f"absent={absent!r} is not one of {', '.join(ABSENT)}")
     if engine and absent not in (None, engine.absent):
@@ -210,9 +222,9 @@ def _check(
     cells: int | None,
     tolerance: float,
 ) -> None:
-    """Raise if settings make no sense, alone or together."""
+    """Raise if settings are invalid, alone or together."""
     if engine and not nonnegative and not engine.signed:
-        signed = ", ".join(name for name, each in ENGINES.items() if each.signed)
+        signed = ", ".join(name for name, candidate in ENGINES.items() if candidate.signed)
         raise IncompatibleError(
             f"{engine.name} takes no negative weights; leave out nonnegative=False (--allow-negative), or tune for one that does: {signed}"
         )
@@ -233,13 +245,13 @@ def _check(
 
 
 def _in_decimals(problem: FusionProblem, weights: Weights) -> Weights:
-    """The weights with as few decimals as their value allows; absolute values add up to 1 as they are written."""
+    """Round the weights to the fewest decimals that keep their value; the absolute values still add up to 1."""
     value = problem.value(weights, problem.data.weights)
     for digits in DECIMALS:
         short = np.round(weights, digits)
         largest = int(np.argmax(np.abs(short)))
-        others = np.abs(np.delete(short, largest)).sum()
-        short[largest] = np.copysign(np.round(1 - others, digits), short[largest])
+        rest = np.abs(np.delete(short, largest)).sum()
+        short[largest] = np.copysign(np.round(1 - rest, digits), short[largest])
         if problem.value(short, problem.data.weights) >= value - SAME_VALUE:
             break
     return short
@@ -247,29 +259,29 @@ def _in_decimals(problem: FusionProblem, weights: Weights) -> Weights:
 
 @dataclass(frozen=True, eq=False)
 class _Best:
-    """The best weights on all queries, how good they are known to be, and the best on other query weights."""
+    """The best weights on all queries, their certificate, and the best weights of each fold of cross-validation."""
 
     weights: Weights
     interval: tuple[Pair, ...]
-    elsewhere: Sequence[Weights]
-    swept: Sequence[QuerySteps] = ()  #: all weights, of two systems
+    fold_weights: Sequence[Weights]
+    segments: Sequence[QuerySteps] = ()  #: all weights of two systems
     sweep: Sweep | None = None
     certificate: Certificate | None = None
 
 
 def _best(problem: FusionProblem, trainings: Sequence[PerQuery], tolerance: float, cells: int | None, seed: int) -> _Best:
-    """Of two systems the global optimum; of more where coordinate ascent ends, of three certified where that can be done."""
+    """Return the global optimum of two systems, or the end of coordinate ascent of more; certified for three if possible."""
     even = problem.data.weights
     if problem.systems == 2:
-        swept = [QuerySteps.of(problem, start, end) for start, end in all_weights(2, problem.nonnegative)]
-        sweep = best_of(steps.sweep(even) for steps in swept)
+        segments = [QuerySteps.of(problem, start, end) for start, end in all_weights(2, problem.nonnegative)]
+        sweep = best_of(steps.sweep(even) for steps in segments)
         ends = zip(*(sweep.weights(alpha).tolist() for alpha in (sweep.best.low, sweep.best.high)), strict=True)
         interval = tuple((min(pair), max(pair)) for pair in ends)
-        elsewhere = best_weights(swept, trainings, problem.threads)
-        return _Best(sweep.weights(sweep.best.middle()), interval, elsewhere, swept, sweep)
-    weights, *elsewhere = tuned(problem, [even, *trainings], seed)
-    weights, certificate = ascended(problem, weights, even), None
+        fold_weights = best_weights(segments, trainings, problem.threads)
+        return _Best(sweep.weights(sweep.best.middle()), interval, fold_weights, segments, sweep)
+    weights, *fold_weights = tune_weights(problem, [even, *trainings], seed)
+    weights, certificate = ascend(problem, weights, even), None
     if problem.systems == 3 and not problem.limits and certifiable(problem):
-        weights, certificate = certified(problem, weights, tolerance=tolerance, cells=cells)
+        weights, certificate = certify(problem, weights, tolerance=tolerance, cells=cells)
     interval = tuple(flat_range(problem, weights, j) for j in range(problem.systems))
-    return _Best(weights, interval, elsewhere, certificate=certificate)
+    return _Best(weights, interval, fold_weights, certificate=certificate)

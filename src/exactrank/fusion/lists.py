@@ -1,4 +1,4 @@
-"""The lists that systems retrieved, many at once: what their documents have in common, ranks, and the first of each.
+"""The lists that systems retrieved, many at once: their extremes, means and ranks.
 
 Lists lie one after the other in flat arrays. A query's list of one system is never empty here.
 """
@@ -6,20 +6,19 @@ Lists lie one after the other in flat arrays. A query's list of one system is ne
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arrays import Boundaries, PerDocument, PerQuery, Rows
 
-ROOM = 1 << 17  #: cells of a table
+TABLE_CELLS = 1 << 17
 Single = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreLists:
-    """The scores of several lists, of which each begins at ``starts`` and has ``sizes`` documents."""
+    """The scores of several lists, which begin at ``starts`` and have ``sizes`` documents."""
 
     scores: PerDocument
     starts: Rows
@@ -27,7 +26,7 @@ class ScoreLists:
 
     @cached_property
     def single(self) -> "ScoreLists":
-        """The same in single precision, as most engines keep scores."""
+        """The lists in single precision, in which most engines hold scores."""
         return ScoreLists(self.scores.astype(np.float32), self.starts, self.sizes)
 
     @cached_property
@@ -40,55 +39,55 @@ class ScoreLists:
         """The largest score of each list."""
         return np.maximum.reduceat(self.scores, self.starts)
 
-    def each(self, values: npt.NDArray[Any]) -> PerDocument:
-        """A value of each list, for each of its documents."""
+    def repeat(self, values: npt.ArrayLike) -> PerDocument:
+        """Return each list's value once per document."""
         return np.repeat(values, self.sizes)
 
     def mean(self, values: PerDocument) -> PerQuery:
-        """The mean of each list's ``values``."""
+        """Return the mean of each list's ``values``."""
         return np.asarray(np.add.reduceat(values, self.starts) / self.sizes)
 
     def ranks(self) -> PerDocument:
-        """Ranks from 1; equal scores share the mean of theirs."""
-        return mean_ranks(self.single.scores, self.starts, self.sizes)  # what was read, and half as much to sort
+        """Return ranks from 1; equal scores share the mean of their ranks."""
+        return mean_ranks(self.single.scores, self.starts, self.sizes)  # the precision of the input, and half as much to sort
 
     def places(self) -> PerDocument:
-        """Ranks from 1; of equal scores the earlier row comes first."""
+        """Return ranks from 1; of equal scores the earlier row comes first."""
         return ordinal_ranks(self.single.scores, self.starts, self.sizes)
 
 
 def side_by_side(starts: Rows, sizes: Rows) -> Iterator[tuple[Rows, Rows, npt.NDArray[np.bool_]]]:
-    """All lists that are not empty in tables, those of similar length together, so that there is little padding; the longest first.
+    """Yield tables of all lists that are not empty, those of similar length together for little padding, the longest first.
 
-    A table can be sorted row by row, which is several times faster than one sort of all lists. Each comes as the numbers of its
-    lists, the row of each cell's document, and which cells are not padding.
+    A table can be sorted row by row, which is several times faster than one sort of all lists. A table consists of the numbers of its
+    lists, the row of each cell's document, and a mask of the cells that are not padding.
     """
     order = np.argsort(sizes, kind="stable")
     order = order[sizes[order] > 0]
     while len(order):
         longest = int(sizes[order[-1]])
-        many = max(1, ROOM // longest)
-        some, order = order[-many:], order[:-many]
-        column, size = np.arange(longest), sizes[some, None]
-        yield some, starts[some, None] + np.minimum(column, size - 1), column < size
+        number = max(1, TABLE_CELLS // longest)
+        lists, order = order[-number:], order[:-number]
+        column, size = np.arange(longest), sizes[lists, None]
+        yield lists, starts[lists, None] + np.minimum(column, size - 1), column < size
 
 
 def kth_largest(values: PerDocument, indptr: Boundaries, k: int) -> PerQuery:
-    """Each query's k-th largest value, -inf where it has fewer.
+    """Return each query's k-th largest value, -inf if it has fewer.
 
     >>> kth_largest(np.array([3.0, 1.0, 2.0, 5.0]), np.array([0, 3, 4]), 2).tolist()
     [2.0, -inf]
     """
     sizes = np.diff(indptr)
-    found = np.full(len(sizes), -np.inf)
-    for some, at, real in side_by_side(indptr[:-1], np.where(sizes < k, 0, sizes)):
-        place = at.shape[1] - k
-        found[some] = np.partition(np.where(real, values[at], -np.inf), place, axis=1)[:, place]
-    return found
+    largest = np.full(len(sizes), -np.inf)
+    for lists, rows, is_real in side_by_side(indptr[:-1], np.where(sizes < k, 0, sizes)):
+        place = rows.shape[1] - k
+        largest[lists] = np.partition(np.where(is_real, values[rows], -np.inf), place, axis=1)[:, place]
+    return largest
 
 
 def mean_ranks(scores: PerDocument | npt.NDArray[np.float32], starts: Rows, sizes: Rows) -> PerDocument:
-    """Ranks from 1 within each list; equal scores share the mean of theirs.
+    """Return ranks from 1 within each list; equal scores share the mean of their ranks.
 
     >>> mean_ranks(np.array([0.5, 2.0, 0.5, 7.0]), np.array([0, 3]), np.array([3, 1])).tolist()
     [2.5, 1.0, 2.5, 1.0]
@@ -111,7 +110,7 @@ def mean_ranks(scores: PerDocument | npt.NDArray[np.float32], starts: Rows, size
 
 
 def ordinal_ranks(scores: PerDocument | Single, starts: Rows, sizes: Rows) -> PerDocument:
-    """Ranks from 1 within each list; of equal scores the earlier row comes first.
+    """Return ranks from 1 within each list; of equal scores the earlier row comes first.
 
     >>> ordinal_ranks(np.array([0.5, 2.0, 0.5, 7.0]), np.array([0, 3]), np.array([3, 1])).tolist()
     [2.0, 1.0, 3.0, 1.0]

@@ -6,18 +6,19 @@ that occur there are known,
     { (f(alpha), g(alpha)) },    one pair per interval between the breakpoints of both                          (1)
 
 and the front of these is exact. Two systems have only one line, or the four sides of a square where weights may be negative: the
-front is complete. Beyond that lines are searched: from the best weights for f alone, f is maximized by exact steps, one weight at a time,
+front is complete. For more systems, lines are searched: from the best weights for f alone, f is maximized by exact steps, one weight at a
+time,
 
-    subject to g >= c,    for rising c up to the best g that was found                                          (2)
+    subject to g >= c,    for rising c up to the best known g                                                   (2)
 
-and every interval of every line searched may enter the front. So each of its points is exact, and no point of those lines is better;
-whether other weights have something better is not proven.
+and every interval of every searched line may enter the front. So each of its points is exact, and no point of those lines is better;
+other weights might have better points.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +27,10 @@ from exactrank._support.arguments import check_count
 from exactrank._support.arrays import Floats
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import IncompatibleError, MeasureError
-from exactrank.fusion.contenders import check_systems, problem_of, regraded
-from exactrank.fusion.front import ParetoFront, undominated
+from exactrank.fusion.front import ParetoFront, pareto_rows
+from exactrank.fusion.preparation import check_systems, problem_of, with_grades_of
 from exactrank.fusion.problem import FusionProblem, Weights, all_weights
-from exactrank.fusion.search import ascended, coordinate, tuned
+from exactrank.fusion.search import ascend, coordinate, tune_weights
 from exactrank.fusion.systems import select_systems
 from exactrank.inspect.probed import rows_for
 from exactrank.learning.objectives.constrained import constrain
@@ -44,7 +45,7 @@ from exactrank.models.linear import Linear
 from exactrank.models.model import Model
 
 ROUNDS = 20
-MOST_POINTS = 10_000  #: levels to search at, each by itself
+MOST_POINTS = 10_000  #: maximum number of levels, each of which takes a search
 
 
 def tradeoff(
@@ -57,7 +58,7 @@ def tradeoff(
     high: float = math.inf,
     threads: int | None = None,
 ) -> ParetoFront:
-    """The Pareto front of two measures at ``scores + alpha * direction``, for every alpha from ``low`` to ``high``: exact, (1).
+    """Return the exact Pareto front of two measures at ``scores + alpha * direction`` for all alpha from ``low`` to ``high``, (1).
 
     >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], group=[2, 2], extra_columns={"revenue": [1, 5, 0, 2]})
     >>> front = tradeoff(data, [3.0, 2.0, 1.0, 0.0], [0.0, 0.5, 0.0, 2.0], ["nDCG@1", "revenue@1"])
@@ -66,15 +67,15 @@ def tradeoff(
     """
     check_data(data)
     named = two_measures(measures)
-    steps = [profile(data, scores, direction, each, low=low, high=high, threads=threads) for each in named.values()]
-    found = _Archive(1)
-    found.add(WeightLine(steps[0], steps[1], low, high, lambda interval: np.array([interval.middle()])))
-    return ParetoFront(named, ("alpha",), found.values, found.weights, complete=True)
+    steps = [profile(data, scores, direction, measure, low=low, high=high, threads=threads) for measure in named.values()]
+    archive = _Archive(1)
+    archive.add(WeightLine(steps[0], steps[1], low, high, lambda interval: np.array([interval.middle()])))
+    return ParetoFront(named, ("alpha",), archive.values, archive.weights, complete=True)
 
 
 def pareto(
     data: RankingData,
-    model: Any,
+    model: object,
     measures: Sequence[str | Measure],
     *,
     normalize: str = "min-max",
@@ -84,9 +85,9 @@ def pareto(
     seed: int = 0,
     threads: int | None = None,
 ) -> ParetoFront:
-    """The Pareto front of two measures over the weights of systems or of a linear model.
+    """Return the Pareto front of two measures over the weights of systems or of a linear model.
 
-    ``model`` is a linear model (what [`er.load`][exactrank.load] returns, or a ranker after ``fit``), or names the features of ``data``
+    ``model`` is a linear model (a result of [`er.load`][exactrank.load], or a ranker after ``fit``), or names the features of ``data``
     that are systems to fuse; ``normalize``, ``absent`` and ``nonnegative`` are as in [`er.fuse`][exactrank.fuse], and for systems
     alone. For two systems the front is complete. For more weights it is the front of all lines that were searched, (2), for ``points``
     levels of the second measure.
@@ -103,31 +104,32 @@ def pareto(
     first, second = named.values()
     if isinstance(model, str) or (isinstance(model, Sequence) and all(isinstance(name, str) for name in model)):
         systems = [model] if isinstance(model, str) else list(model)
-        fused = _Systems.of(data, systems, (first, second), normalize, absent, nonnegative, seed, threads)
-        found = _Archive(len(systems))
+        fused = _SystemWeights.of(data, systems, (first, second), normalize, absent, nonnegative, seed, threads)
+        archive = _Archive(len(systems))
         if len(systems) == 2:
             for start, end in all_weights(2, nonnegative):
-                found.add(fused.line(start, end))
+                archive.add(fused.line(start, end))
         else:
-            _searched(fused, found, points, second)
-        return ParetoFront(named, tuple(systems), found.values, found.weights, complete=len(systems) == 2)
-    given = getattr(model, "model_", model)
-    if not isinstance(given, Model) or not isinstance(given.scorer, Linear):
-        kind = f"{given.scorer.kind} model" if isinstance(given, Model) else type(given).__name__
+            _search(fused, archive, points, second)
+        return ParetoFront(named, tuple(systems), archive.values, archive.weights, complete=len(systems) == 2)
+    model = getattr(model, "model_", model)
+    if not isinstance(model, Model) or not isinstance(model.scorer, Linear):
+        kind = f"{model.scorer.kind} model" if isinstance(model, Model) else type(model).__name__
         raise IncompatibleError(
             f"a {kind} has no weights to trade off; give a linear model, or fuse its scores with another system's: systems=['a', 'b']"
         )
-    linear = _Features(given.scorer, data, (first, second), threads)
-    found = _Archive(linear.count)
-    _searched(linear, found, points, second)
-    names = given.scorer.feature_names or tuple(f"x{j}" for j in range(linear.count))
-    return ParetoFront(named, names, found.values, found.weights, complete=False, start=linear.values(given.scorer.weights), model=given)
+    linear = _FeatureWeights(model.scorer, data, (first, second), threads)
+    archive = _Archive(linear.count)
+    _search(linear, archive, points, second)
+    names = model.scorer.feature_names or tuple(f"x{j}" for j in range(linear.count))
+    start = linear.values(model.scorer.weights)
+    return ParetoFront(named, names, archive.values, archive.weights, complete=False, start=start, model=model)
 
 
 def two_measures(measures: Sequence[str | Measure]) -> Mapping[str, Measure]:
-    """Both measures, by their names as given."""
+    """Return both measures by the caller's names for them."""
     listed = listed_measures(measures)
-    named = {str(each): parse_measure(each) for each in listed}
+    named = {str(measure): parse_measure(measure) for measure in listed}
     if len(listed) != 2 or len(set(named.values())) != 2:
         raise MeasureError(
             f"a trade-off is between two measures, got {', '.join(map(str, listed)) or 'none'}; give e.g. nDCG@10, revenue@10"
@@ -137,7 +139,7 @@ def two_measures(measures: Sequence[str | Measure]) -> Mapping[str, Measure]:
 
 @dataclass(frozen=True, eq=False)
 class WeightLine:
-    """Both measures along a line of weights, between ``low`` and ``high``, and the weights to take in an interval of it."""
+    """Both measures along a line of weights, between ``low`` and ``high``, with a function from its intervals to weights."""
 
     first: StepFunction
     second: StepFunction
@@ -147,13 +149,13 @@ class WeightLine:
 
 
 class _Archive:
-    """The front of all intervals seen so far, with weights that reach each."""
+    """The front of all intervals so far, with weights that reach each point."""
 
     def __init__(self, count: int) -> None:
         self.values, self.weights, self._width = np.empty((0, 2)), np.empty((0, count)), np.empty(0)
 
     def add(self, line: WeightLine) -> None:
-        """All intervals of a line, except those that are no wider than a rounding error, unless there is no other."""
+        """Add all intervals of a line, except those no wider than a rounding error, unless all are."""
         first, second = with_common_breakpoints([line.first, line.second])
         inside = (first.breakpoints > line.low) & (first.breakpoints < line.high)
         ends = np.concatenate([[line.low], first.breakpoints[inside], [line.high]])
@@ -166,53 +168,54 @@ class _Archive:
         widths = np.where(np.isinf(width[real]), 0.0, width[real])  # bounded ones first
         old = len(self.values)
         values, widths = np.concatenate([self.values, values]), np.concatenate([self._width, widths])
-        kept = undominated(values, widths)
+        rows = pareto_rows(values, widths)
         weights = [
             self.weights[i] if i < old else line.weights(Interval(ends[real[i - old]], ends[real[i - old] + 1], math.nan))
-            for i in kept.tolist()
+            for i in rows.tolist()
         ]
-        self.values, self.weights, self._width = values[kept], np.array(weights), widths[kept]
+        self.values, self.weights, self._width = values[rows], np.array(weights), widths[rows]
 
 
-class _Weighed(Protocol):
-    """Something with weights whose two measures are known along lines."""
+class _WeightSpace(Protocol):
+    """Weights whose two measures are known along lines."""
 
     def starts(self) -> tuple[Weights, Weights]:
-        """Weights to begin at: good by the first measure, and by the second."""
+        """Return two starts of the search: good by the first measure, and by the second."""
 
     def values(self, weights: Weights) -> tuple[float, float]:
-        """Both measures."""
+        """Return both measures."""
 
     def lines(self, weights: Weights, j: int) -> Iterator[WeightLine]:
-        """The lines along which the weight of that number changes."""
+        """Yield the lines along which weight ``j`` changes."""
 
     @property
     def count(self) -> int:
-        """How many weights there are."""
+        """The number of weights."""
 
 
-def _searched(problem: _Weighed, found: _Archive, points: int, second: Measure) -> None:
-    """(2), with all lines put into ``found``."""
-    here, there = problem.starts()
-    weights, other_end = _climbed(problem, here, found, lambda line: line.first), _climbed(problem, there, found, lambda line: line.second)
-    low, high = problem.values(weights)[1], problem.values(other_end)[1]
+def _search(space: _WeightSpace, archive: _Archive, points: int, second: Measure) -> None:
+    """Search by (2), and add all lines to ``archive``."""
+    first_start, second_start = space.starts()
+    weights = _climb(space, first_start, archive, lambda line: line.first)
+    best_second = _climb(space, second_start, archive, lambda line: line.second)
+    low, high = space.values(weights)[1], space.values(best_second)[1]
 
-    def limited(level: float) -> Callable[[WeightLine], StepFunction]:
+    def with_level(level: float) -> Callable[[WeightLine], StepFunction]:
         return lambda line: constrain(line.first, [(line.second, Constraint(second, ">=", level))])
 
     for level in np.linspace(low, high, points + 2)[1:-1].tolist():
-        weights = _climbed(problem, weights, found, limited(level))
-    _climbed(problem, other_end, found, limited(high))
+        weights = _climb(space, weights, archive, with_level(level))
+    _climb(space, best_second, archive, with_level(high))
 
 
-def _climbed(problem: _Weighed, weights: Weights, found: _Archive, goal: Callable[[WeightLine], StepFunction]) -> Weights:
-    """Where exact coordinate ascent of ``goal`` ends."""
+def _climb(space: _WeightSpace, weights: Weights, archive: _Archive, goal: Callable[[WeightLine], StepFunction]) -> Weights:
+    """Return the end of exact coordinate ascent of ``goal``."""
     value = -math.inf
     for _ in range(ROUNDS):
         before = value
-        for j in range(problem.count):
-            for line in problem.lines(weights, j):
-                found.add(line)
+        for j in range(space.count):
+            for line in space.lines(weights, j):
+                archive.add(line)
                 best = goal(line).best(line.low, line.high)
                 if best.value > value + SAME_VALUE:
                     weights, value = line.weights(best), best.value
@@ -222,7 +225,7 @@ def _climbed(problem: _Weighed, weights: Weights, found: _Archive, goal: Callabl
 
 
 @dataclass(frozen=True, eq=False)
-class _Systems:
+class _SystemWeights:
     """The weights of a fusion."""
 
     problems: tuple[FusionProblem, FusionProblem]
@@ -239,14 +242,14 @@ class _Systems:
         nonnegative: bool,
         seed: int,
         threads: int | None,
-    ) -> "_Systems":
-        """The systems' scores, made comparable, with each measure."""
+    ) -> "_SystemWeights":
+        """Make the systems' scores comparable, for each measure."""
         problems = []
         for measure in measures:
-            graded, plain = regraded(data, measure)
-            chosen = select_systems(graded, systems)
-            check_systems(chosen, 0)
-            problems.append(problem_of(chosen, plain, normalize, absent, nonnegative, threads))
+            graded, of_grades = with_grades_of(data, measure)
+            lists = select_systems(graded, systems)
+            check_systems(lists, 0)
+            problems.append(problem_of(lists, of_grades, normalize, absent, nonnegative, threads))
         return cls((problems[0], problems[1]), seed)
 
     @property
@@ -254,16 +257,18 @@ class _Systems:
         return self.problems[0].systems
 
     def starts(self) -> tuple[Weights, Weights]:
-        found = [ascended(each, tuned(each, [each.data.weights], self.seed)[0], each.data.weights) for each in self.problems]
-        return found[0], found[1]
+        first, second = (
+            ascend(problem, tune_weights(problem, [problem.data.weights], self.seed)[0], problem.data.weights) for problem in self.problems
+        )
+        return first, second
 
     def values(self, weights: Weights) -> tuple[float, float]:
-        first, second = (each.value(weights, each.data.weights) for each in self.problems)
+        first, second = (problem.value(weights, problem.data.weights) for problem in self.problems)
         return first, second
 
     def line(self, start: Weights, end: Weights) -> WeightLine:
-        """Between two sets of weights."""
-        first, second = (each.sweep(start, end, each.data.weights) for each in self.problems)
+        """Return the line between two sets of weights."""
+        first, second = (problem.sweep(start, end, problem.data.weights) for problem in self.problems)
         return WeightLine(first.steps, second.steps, 0.0, 1.0, lambda interval: first.weights(interval.middle()))
 
     def lines(self, weights: Weights, j: int) -> Iterator[WeightLine]:
@@ -271,12 +276,12 @@ class _Systems:
             yield self.line(start, end)
 
 
-class _Features:
+class _FeatureWeights:
     """The weights of a linear model."""
 
     def __init__(self, scorer: Linear, data: RankingData, measures: tuple[Measure, Measure], threads: int | None) -> None:
         rows = rows_for(scorer, data)
-        first = measures[0].over(rows, threads=threads)  # parts remember features, for both
+        first = measures[0].over(rows, threads=threads)  # parts remember features for both measures
         self._profiles = [LinearProfile.of(replace(first, measure=measure)) for measure in measures]
         self._start = rescale(scorer.weights)
         self._places: list[ProfilePoint] = []
@@ -286,17 +291,17 @@ class _Features:
         return self._start, self._start
 
     def values(self, weights: Weights) -> tuple[float, float]:
-        first, second = (each.value(weights) for each in self._profiles)
+        first, second = (measure.value(weights) for measure in self._profiles)
         return first, second
 
     def lines(self, weights: Floats, j: int) -> Iterator[WeightLine]:
         if not self._places or self._places[0].theta is not weights:
-            self._places = [each.at(weights) for each in self._profiles]
+            self._places = [measure.at(weights) for measure in self._profiles]
         first, second = self._places
 
-        def moved(interval: Interval) -> Weights:
+        def move(interval: Interval) -> Weights:
             theta = weights.copy()
             theta[j] += first.choose_alpha(j, interval)
             return theta
 
-        yield WeightLine(first.profile(j), second.profile(j), -math.inf, math.inf, moved)
+        yield WeightLine(first.profile(j), second.profile(j), -math.inf, math.inf, move)

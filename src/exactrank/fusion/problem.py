@@ -9,7 +9,7 @@ since a positive factor changes no ranking. From weights u to weights v the scor
     s(alpha) = s(u) + alpha (s(v) - s(u)),   0 <= alpha <= 1,                                                   (2)
 
 so the measure is a step function of alpha, known exactly (`exactrank.learning.objectives.profile`). The step functions of single queries
-can be kept apart, so that they can be weighted anew:
+can be kept apart, so that they can be weighted again:
 
     f_q(alpha) = f_q(0) + sum of the jumps of q at points below alpha                                           (3)
     f(alpha) = sum_q w_q f_q(alpha) / sum_q w_q                                                                 (4)
@@ -48,7 +48,7 @@ Cell = npt.NDArray[np.float64]  #: a part of the weights, corners x systems; wha
 
 
 def all_weights(systems: int, nonnegative: bool) -> list[Cell]:
-    """The weights of two systems as a segment or the sides of a square, of three as a triangle or the faces of an octahedron.
+    """Return the weights of two systems as a segment or the sides of a square, of three as a triangle or the faces of an octahedron.
 
     >>> [cell.tolist() for cell in all_weights(2, nonnegative=True)]
     [[[1.0, 0.0], [0.0, 1.0]]]
@@ -61,7 +61,7 @@ def all_weights(systems: int, nonnegative: bool) -> list[Cell]:
 
 
 def halves(cell: Cell) -> list[Cell]:
-    """The two parts on either side of the middle of the longest edge.
+    """Divide a cell in two at the middle of its longest edge.
 
     >>> [half.tolist() for half in halves(np.eye(2))]
     [[[1.0, 0.0], [0.5, 0.5]], [[0.5, 0.5], [0.0, 1.0]]]
@@ -73,7 +73,7 @@ def halves(cell: Cell) -> list[Cell]:
 
 
 def weighted_sum(weights: Weights, values: SystemScores) -> PerDocument:
-    """sum_j w_j x_j, in the same order for each document: a matrix product may round equal documents apart."""
+    """Return sum_j w_j x_j, added in the same order for each document: a matrix product may round equal documents differently."""
     total: PerDocument = weights[0] * values[0]
     for weight, scores in zip(weights[1:], values[1:], strict=True):
         total += weight * scores
@@ -88,7 +88,7 @@ class Segment:
     end: Weights
 
     def weights(self, alpha: float) -> Weights:
-        """The weights at ``alpha``."""
+        """Return the weights at ``alpha``."""
         return (1 - alpha) * self.start + alpha * self.end
 
 
@@ -106,7 +106,7 @@ class Sweep(Segment):
 
 @dataclass(frozen=True, eq=False)
 class FusionProblem:
-    """What is tuned: a measure of the weighted sum of ``values``, where ``ranked``, on the queries of ``data``."""
+    """The tuning of a measure of the weighted sum of ``values``, where ``ranked``, on the queries of ``data``."""
 
     measure: Measure
     data: RankingData  #: in its own order, without features
@@ -114,12 +114,12 @@ class FusionProblem:
     ranked: Retrieved
     nonnegative: bool = True
     threads: int | None = None
-    combine: Combine = weighted_sum  #: what measures; sweeps are of (1) in double precision
-    limits: "tuple[tuple[FusionProblem, Constraint], ...]" = ()  #: other measures of the same systems, each with what it must keep
+    combine: Combine = weighted_sum  #: of the scores that are measured; sweeps are of (1) in double precision
+    limits: "tuple[tuple[FusionProblem, Constraint], ...]" = ()  #: other measures of the same systems, with their constraints
 
     @property
     def systems(self) -> int:
-        """How many systems there are."""
+        """The number of systems."""
         return len(self.values)
 
     @cached_property
@@ -128,121 +128,122 @@ class FusionProblem:
         return self.measure.on(self.data, threads=self.threads)
 
     @cached_property
-    def skipped(self) -> npt.NDArray[np.bool_]:
-        """The queries that the measure leaves out."""
+    def is_skipped(self) -> npt.NDArray[np.bool_]:
+        """A mask of the queries that the measure skips."""
         return np.isnan(self.per_query(np.full(self.systems, 1 / self.systems)))
 
-    def counts(self, query_weight: PerQuery) -> bool:
-        """Is there a query to tune on?"""
-        return bool(np.any(query_weight[~self.skipped]))
+    def has_queries(self, query_weight: PerQuery) -> bool:
+        """Return whether there is a query to tune on."""
+        return bool(np.any(query_weight[~self.is_skipped]))
 
     def part(self, queries: Rows) -> "FusionProblem":
-        """The problem of some of the queries."""
+        """Return the problem of some of the queries."""
         data = self.data.take_queries(queries)
         rows = np.repeat(self.data.indptr[queries] - data.indptr[:-1], data.sizes) + np.arange(data.n_documents)
-        limits = tuple((other.part(queries), each) for other, each in self.limits)
+        limits = tuple((limit.part(queries), constraint) for limit, constraint in self.limits)
         return replace(self, data=data, values=self.values[:, rows], ranked=self.ranked[rows], limits=limits)
 
-    def combined(self, combine: Combine) -> "FusionProblem":
-        """The problem as it is measured by scores that are combined otherwise."""
-        return replace(self, combine=combine, limits=tuple((other.combined(combine), each) for other, each in self.limits))
+    def with_combine(self, combine: Combine) -> "FusionProblem":
+        """Return the problem with scores that are combined in another way."""
+        limits = tuple((limit.with_combine(combine), constraint) for limit, constraint in self.limits)
+        return replace(self, combine=combine, limits=limits)
 
     def scores(self, weights: Weights) -> PerDocument:
-        """(1), as ``combine`` has it, -inf where a document is not ranked."""
+        """Return the scores (1) by ``combine``, -inf for documents that are not ranked."""
         return np.where(self.ranked, self.combine(weights, self.values), -np.inf)
 
     def per_query(self, weights: Weights) -> PerQuery:
-        """The measure of each query, NaN where it is skipped."""
+        """Return the measure of each query, NaN if it is skipped."""
         return self.bound.values(self.scores(weights))
 
     def value(self, weights: Weights, query_weight: PerQuery) -> float:
-        """The measure's mean over queries; where ``limits`` are missed, minus the shortfall."""
-        missed = math.fsum(each.shortfall(other.value(weights, query_weight)) for other, each in self.limits)
-        return -missed if missed > 0 else mean_over_queries(self.per_query(weights), query_weight)
+        """Return the measure's mean over queries, or minus the shortfall if ``limits`` are violated."""
+        shortfall = math.fsum(constraint.shortfall(limit.value(weights, query_weight)) for limit, constraint in self.limits)
+        return -shortfall if shortfall > 0 else mean_over_queries(self.per_query(weights), query_weight)
 
     def ray(self, start: Weights, end: Weights) -> tuple[PerDocument, PerDocument]:
-        """The scores at ``start`` and their direction towards ``end``, (2)."""
-        here, direction = weighted_sum(start, self.values), weighted_sum(end - start, self.values)
-        return np.where(self.ranked, here, -np.inf), np.where(self.ranked, direction, 0.0)
+        """Return the scores at ``start`` and their direction towards ``end``, (2)."""
+        scores, direction = weighted_sum(start, self.values), weighted_sum(end - start, self.values)
+        return np.where(self.ranked, scores, -np.inf), np.where(self.ranked, direction, 0.0)
 
     def sweep(self, start: Weights, end: Weights, query_weight: PerQuery) -> Sweep:
-        """The measure on the segment from ``start`` to ``end``, (2)."""
+        """Return the measure on the segment from ``start`` to ``end``, (2)."""
         ray = self.ray(start, end)
         steps = profile(self.data, *ray, self.measure, low=0.0, high=1.0, weight=query_weight, threads=self.threads)
-        others = [(other.sweep(start, end, query_weight).steps, each) for other, each in self.limits]
-        return Sweep(start, end, constrain(steps, others) if others else steps)
+        limits = [(limit.sweep(start, end, query_weight).steps, constraint) for limit, constraint in self.limits]
+        return Sweep(start, end, constrain(steps, limits) if limits else steps)
 
 
 @dataclass(frozen=True, eq=False)
 class QuerySteps(Segment):
-    """Each query's step function on a segment, (3)."""
+    """The step function of each query on a segment, (3)."""
 
-    here: PerQuery  #: the values at ``start``, NaN where a query is skipped
+    start_values: PerQuery  #: the values at ``start``, NaN if a query is skipped
     points: Floats  #: of the jumps, rising
-    to: Floats  #: the jump from left of the point to it
-    whole: Floats  #: the jump from left of the point to right of it
-    query: Rows  #: whose jump it is
+    to_point: Floats  #: the jump from left of the point to it
+    across: Floats  #: the jump from left of the point to right of it
+    query: Rows  #: the query of the jump
     limits: "tuple[tuple[QuerySteps, Constraint], ...]" = ()
 
     @classmethod
     def of(cls, problem: FusionProblem, start: Weights, end: Weights) -> "QuerySteps":
-        """Sweeps all queries."""
+        """Sweep all queries."""
         bound = problem.measure.on(problem.data)
         check_pairs(bound)
         ray = ray_of(problem.data, *problem.ray(start, end))
-        at, to, beyond, counts, here = _core.query_jumps(bound.native, *ray, 0.0, 1.0, thread_count(problem.threads))
-        real = np.flatnonzero((np.abs(to) > SAME_VALUE) | (np.abs(beyond) > SAME_VALUE))  # the rest is rounding
-        order = real[np.argsort(at[real], kind="stable")]
+        points, to, beyond, counts, start_values = _core.query_jumps(bound.native, *ray, 0.0, 1.0, thread_count(problem.threads))
+        jumps = np.flatnonzero((np.abs(to) > SAME_VALUE) | (np.abs(beyond) > SAME_VALUE))  # the rest is rounding
+        order = jumps[np.argsort(points[jumps], kind="stable")]
         query = np.repeat(np.arange(problem.data.n_queries), counts)
-        limits = tuple((cls.of(other, start, end), each) for other, each in problem.limits)
-        return cls(start, end, here, at[order], to[order], (to + beyond)[order], query[order], limits)
+        limits = tuple((cls.of(limit, start, end), constraint) for limit, constraint in problem.limits)
+        return cls(start, end, start_values, points[order], to[order], (to + beyond)[order], query[order], limits)
 
     def sweep(self, query_weight: PerQuery) -> Sweep:
-        """(4), with a breakpoint wherever a query that counts has one."""
-        share, here = self._shares(query_weight)
+        """Return (4), with a breakpoint wherever a query that counts has one."""
+        share, start_value = self._shares(query_weight)
         counting = np.flatnonzero(share[self.query])
         points, shares = self.points[counting], share[self.query[counting]]
-        running = here + np.append(0.0, np.cumsum(shares * self.whole[counting]))
+        running = start_value + np.append(0.0, np.cumsum(shares * self.across[counting]))
         first = np.flatnonzero(np.append(True, points[1:] != points[:-1])[: len(points)])  # of the jumps at one point
         values = np.append(running[first], running[-1])
-        reached = np.add.reduceat(shares * self.to[counting], first) if len(first) else np.zeros(0)
+        reached = np.add.reduceat(shares * self.to_point[counting], first) if len(first) else np.zeros(0)
         steps = StepFunction(points[first], values, values[:-1] + reached)
-        others = [(other.sweep(query_weight).steps, each) for other, each in self.limits]
-        return Sweep(self.start, self.end, constrain(steps, others) if others else steps)
+        limits = [(limit.sweep(query_weight).steps, constraint) for limit, constraint in self.limits]
+        return Sweep(self.start, self.end, constrain(steps, limits) if limits else steps)
 
     def best(self, query_weight: PerQuery) -> Interval:
-        """Where (4) is largest, the widest of such places; neighbors of the same value count as one."""
+        """Return the widest interval where (4) is largest; neighbors of the same value count as one interval."""
         if self.limits:
             return self.sweep(query_weight).best
-        share, here = self._shares(query_weight)
-        running = np.append(0.0, np.cumsum(share[self.query] * self.whole))
+        share, start_value = self._shares(query_weight)
+        running = np.append(0.0, np.cumsum(share[self.query] * self.across))
         inside, low, high = self._intervals
         values = running[inside]
         near = np.concatenate([[False], values >= values.max() - SAME_VALUE, [False]])
         first, last = np.flatnonzero(near[1:] & ~near[:-1]), np.flatnonzero(near[:-1] & ~near[1:]) - 1
         widest = int(np.argmax(high[last] - low[first]))
-        return Interval(float(low[first[widest]]), float(high[last[widest]]), here + float(values[first[widest]]))
+        return Interval(float(low[first[widest]]), float(high[last[widest]]), start_value + float(values[first[widest]]))
 
     @cached_property
     def _intervals(self) -> tuple[Rows, Floats, Floats]:
-        """How many points are left of each interval that is wider than rounding could make it, and its two ends."""
+        """The number of points left of each interval that is wider than a rounding error, and its two ends."""
         ends = np.concatenate([[0.0], self.points, [1.0]])
         inside = np.flatnonzero(np.diff(ends) > LEAST_WIDTH * ends[1:])
         return inside, ends[inside], ends[inside + 1]
 
     def _shares(self, query_weight: PerQuery) -> tuple[PerQuery, float]:
-        """Each query's share of the mean, 0 where it is skipped, and the mean at ``start``."""
-        counted = np.where(np.isnan(self.here), 0.0, query_weight)
+        """Return each query's share of the mean, 0 if it is skipped, and the mean at ``start``."""
+        counted = np.where(np.isnan(self.start_values), 0.0, query_weight)
         share = counted / counted.sum()
-        return share, numerics.dot(np.nan_to_num(self.here), share)
+        return share, numerics.dot(np.nan_to_num(self.start_values), share)
 
 
 def best_weights(segments: Iterable[QuerySteps], query_weights: Sequence[PerQuery], threads: int | None) -> list[Weights]:
-    """The best weights on any of the segments, of which the first that is not beaten, for each of ``query_weights``."""
+    """Return the best weights on any of the segments, the first of equals, for each of ``query_weights``."""
     values, weights = np.full(len(query_weights), -np.inf), [np.zeros(0)] * len(query_weights)
     with Pool(thread_count(threads)) as pool:
         for steps in segments:
-            for i, found in enumerate(pool.map(steps.best, query_weights)):
-                if found.value > values[i] + SAME_VALUE:
-                    values[i], weights[i] = found.value, steps.weights(found.middle())
+            for i, interval in enumerate(pool.map(steps.best, query_weights)):
+                if interval.value > values[i] + SAME_VALUE:
+                    values[i], weights[i] = interval.value, steps.weights(interval.middle())
     return weights

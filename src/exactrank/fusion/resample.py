@@ -1,14 +1,14 @@
-"""How much the result depends on the sample of queries, and the tuned weights compared with what needs no tuning.
+"""Bootstrap intervals and cross-validation of tuned weights, and their comparison with baselines that need no tuning.
 
-*Bootstrap* (Efron 1979): queries are drawn with replacement, as many as there are, and the weights tuned again; the middle 95%
-of such weights is their interval. The same draws give the intervals of all means. *Cross-validation*: queries are divided into
+*Bootstrap* (Efron 1979): as many queries as there are are drawn with replacement, and the weights tuned again; the middle 95% of such
+weights is their interval. The same draws give the intervals of all means. *Cross-validation*: queries are divided into
 folds; each fold's queries are ranked with weights that were tuned on the others.
 
 A draw is a count per query, and tuning on it is tuning with those counts as query weights. Each query's step function along a
-segment of weights is found once (`problem.py`), after which a draw costs next to nothing. Two systems are tuned anew over all
-weights; with more, each weight is tuned anew with the others in the proportions found. Cross-validation always searches anew.
+segment of weights is computed once (`problem.py`), after which a draw costs next to nothing. Two systems are tuned again over all
+weights; with more, each weight is tuned again while the others keep their proportions. Cross-validation always searches from the start.
 
-What needs no tuning is each system alone, CombSUM, and reciprocal rank fusion:
+The baselines are each system alone, CombSUM, and reciprocal rank fusion:
 
     CombSUM   s = sum_j x_j, the comparable scores with equal weights                       (Fox & Shaw 1994)  (1)
     RRF       s = sum_j 1 / (60 + r_j), over the systems that retrieved the document                           (2)
@@ -28,8 +28,8 @@ import numpy.typing as npt
 from exactrank._support.arrays import Boundaries, PerQuery
 from exactrank._support.numerics import matmul
 from exactrank.data.ranking_data import RankingData
-from exactrank.fusion.contenders import by_blocks
-from exactrank.fusion.normalize import normalized
+from exactrank.fusion.normalize import normalize_systems
+from exactrank.fusion.preparation import by_blocks
 from exactrank.fusion.problem import FusionProblem, QuerySteps, Weights, best_weights
 from exactrank.fusion.search import coordinate
 from exactrank.measures.bound import mean_over_queries
@@ -40,20 +40,22 @@ Pair = tuple[float, float]
 
 
 def middle_of(samples: npt.NDArray[np.float64]) -> list[Pair]:
-    """The interval that holds the middle 95% of each column, samples without a value left out."""
-    known = samples[~np.isnan(samples).any(axis=1)]
-    if not len(known):
+    """Return the middle 95% of each column, without samples that have no value."""
+    complete = samples[~np.isnan(samples).any(axis=1)]
+    if not len(complete):
         return [(float("nan"), float("nan"))] * samples.shape[1]
-    return [(float(low), float(high)) for low, high in np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0).T]
+    return [(float(low), float(high)) for low, high in np.quantile(complete, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0).T]
 
 
-def bootstrapped(problem: FusionProblem, weights: Weights, draws: Draws, swept: Sequence[QuerySteps]) -> tuple[Pair, ...] | None:
-    """The 95% interval of each weight, of which ``weights`` were found; ``swept``: all weights, of two systems."""
+def bootstrap_intervals_of(
+    problem: FusionProblem, weights: Weights, draws: Draws, segments: Sequence[QuerySteps]
+) -> tuple[Pair, ...] | None:
+    """Return the 95% interval of each of the best ``weights``; ``segments`` hold all weights of two systems, otherwise nothing."""
     if not len(draws):
         return None
-    query_weights = [problem.data.weights * counts for counts in draws if problem.counts(problem.data.weights * counts)]
-    if swept:
-        return tuple(middle_of(np.reshape(best_weights(swept, query_weights, problem.threads), (-1, 2))))
+    query_weights = [problem.data.weights * counts for counts in draws if problem.has_queries(problem.data.weights * counts)]
+    if segments:
+        return tuple(middle_of(np.reshape(best_weights(segments, query_weights, problem.threads), (-1, 2))))
     samples = np.tile(weights, (len(query_weights), 1))
     for j in range(problem.systems):
         line = [QuerySteps.of(problem, start, end) for start, end in coordinate(problem, weights, j)]
@@ -63,8 +65,8 @@ def bootstrapped(problem: FusionProblem, weights: Weights, draws: Draws, swept: 
 
 
 @dataclass(frozen=True)
-class Compared:
-    """A way to rank and its measure; ``gain`` is the advantage of tuned weights over it, cross-validated, query by query."""
+class RankingComparison:
+    """The mean of a ranking method; ``gain`` is the cross-validated advantage of tuned weights over it, query by query."""
 
     name: str
     mean: float
@@ -73,35 +75,37 @@ class Compared:
     gain_interval: Pair | None = None
 
 
-def compared(
+def compare_rankings(
     data: RankingData, problem: FusionProblem, in_sample: PerQuery, held_out: PerQuery | None, draws: Draws
-) -> tuple[Compared, ...]:
-    """Every baseline, then the tuned weights on their own queries and cross-validated."""
+) -> tuple[RankingComparison, ...]:
+    """Compare all baselines, the tuned weights on their own queries, and the cross-validated weights."""
     baselines = baseline_values(data, problem)
     rows = {**baselines, "tuned, in sample": in_sample} | ({} if held_out is None else {"tuned, held out": held_out})
-    own = means(rows, problem.data.weights, draws)
-    gains = {} if held_out is None else means({name: held_out - each for name, each in baselines.items()}, problem.data.weights, draws)
-    return tuple(Compared(name, *own[name], *gains.get(name, (None, None))) for name in rows)
+    row_means = means(rows, problem.data.weights, draws)
+    gains = {}
+    if held_out is not None:
+        gains = means({name: held_out - values for name, values in baselines.items()}, problem.data.weights, draws)
+    return tuple(RankingComparison(name, *row_means[name], *gains.get(name, (None, None))) for name in rows)
 
 
 def means(rows: Mapping[str, PerQuery], weight: PerQuery, draws: Draws) -> dict[str, tuple[float, Pair | None]]:
-    """The mean over queries of each, and its interval by the draws, if there are any."""
+    """Return the mean over queries of each row, and its interval if there are draws."""
     intervals: Sequence[Pair | None] = [None] * len(rows)
     if len(draws):
         per_query = np.stack(list(rows.values()))
         counted = np.where(np.isnan(per_query), 0.0, weight)
         with np.errstate(invalid="ignore"):
-            sums, counts = (matmul(draws, each.T) for each in (np.nan_to_num(per_query) * counted, counted))
+            sums, counts = (matmul(draws, columns.T) for columns in (np.nan_to_num(per_query) * counted, counted))
             intervals = middle_of(sums / counts)
     return {name: (mean_over_queries(rows[name], weight), interval) for name, interval in zip(rows, intervals, strict=True)}
 
 
 def baseline_values(data: RankingData, problem: FusionProblem) -> Mapping[str, PerQuery]:
-    """Each query's measure by each way to rank that needs no tuning; a feature of ``data`` is a system."""
+    """Return each query's measure by each baseline; the features of ``data`` are systems."""
     docid = data.docid if problem.measure.ties == "docid" else None
 
-    def untuned(rows: slice, indptr: Boundaries) -> npt.NDArray[np.float64]:
-        block = RankingData(  # no more than measuring needs; numbers of queries stand for their ids
+    def evaluate_block(rows: slice, indptr: Boundaries) -> npt.NDArray[np.float64]:
+        block = RankingData(  # only the parts that a measure needs; numbers of queries stand for their ids
             X=data.X[rows],
             y=data.y[rows],
             indptr=indptr,
@@ -109,11 +113,11 @@ def baseline_values(data: RankingData, problem: FusionProblem) -> Mapping[str, P
             feature_names=data.feature_names,
             docid=None if docid is None else docid.take(np.arange(rows.start, rows.stop)),
         )
-        ranks = FusionProblem(problem.measure, block, *normalized(block.X, indptr, "reciprocal-rank", "zero"), threads=1)
-        alone = block.X.T.astype(np.float64, order="C")
-        alone[np.isnan(alone)] = -np.inf
-        return np.stack([*map(ranks.bound.values, alone), ranks.per_query(np.ones(problem.systems))])  # (2)
+        ranks = FusionProblem(problem.measure, block, *normalize_systems(block.X, indptr, "reciprocal-rank", "zero"), threads=1)
+        single_scores = block.X.T.astype(np.float64, order="C")
+        single_scores[np.isnan(single_scores)] = -np.inf
+        return np.stack([*map(ranks.bound.values, single_scores), ranks.per_query(np.ones(problem.systems))])  # (2)
 
-    *alone, rrf = np.concatenate(by_blocks(untuned, data.indptr, problem.threads), axis=1)
-    combined = problem.per_query(np.full(problem.systems, 1 / problem.systems))  # (1)
-    return dict(zip(data.feature_names, alone, strict=True)) | {"CombSUM": combined, "RRF (k=60)": rrf}
+    *single_systems, rrf = np.concatenate(by_blocks(evaluate_block, data.indptr, problem.threads), axis=1)
+    comb_sum = problem.per_query(np.full(problem.systems, 1 / problem.systems))  # (1)
+    return dict(zip(data.feature_names, single_systems, strict=True)) | {"CombSUM": comb_sum, "RRF (k=60)": rrf}

@@ -1,15 +1,15 @@
 """The best weights, by exact sweeps of the measure along segments of weights.
 
-| systems | what is swept                                           | what is known of the result                        |
+| systems | swept weights                                           | guarantee                                          |
 |---------|---------------------------------------------------------|----------------------------------------------------|
-| 2       | every weight there is                                   | the global optimum                                 |
+| 2       | all weights                                             | the global optimum                                 |
 | 3       | a fan of segments from each corner, then coordinates    | a value within a certified gap of the optimum      |
 | 4 ..    | coordinates, from several starts                        | a local optimum                                    |
 
 Two non-negative weights that add up to 1 are the points of one segment; of any sign, of the four sides of a square. So one
-sweep, or four, sees them all. Beyond two systems, *coordinate* j is the segment from the other systems, in the proportions
-that they have, to system j alone: sweeping it finds the best share of j given those proportions. Repeating that for each j
-until nothing is gained is coordinate ascent with an exact line search (Tan, Xia, Guo & Wang 2013, Algorithm 1).
+sweep, or four, covers them all. Beyond two systems, *coordinate* j is the segment from the other systems, in their current
+proportions, to system j alone: sweeping it finds the best share of j given those proportions. Repeating that for each j
+until the value stays the same is coordinate ascent with an exact line search (Tan, Xia, Guo & Wang 2013, Algorithm 1).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,47 +24,47 @@ from exactrank.learning.objectives.step_function import SAME_VALUE
 FAN = 8  #: segments from each corner of three systems
 STARTS = 8  #: of coordinate ascent, for four systems or more
 ROUNDS = 100
-SEARCHED = 400_000  #: documents, at first
+SAMPLED_DOCUMENTS = 400_000  #: number that is searched first
 
 
-def tuned(problem: FusionProblem, query_weights: Sequence[PerQuery], seed: int) -> list[Weights]:
-    """The best weights found for the mean that each of ``query_weights`` gives.
+def tune_weights(problem: FusionProblem, query_weights: Sequence[PerQuery], seed: int) -> list[Weights]:
+    """Search the best weights for the mean by each of ``query_weights``.
 
-    Where there are many documents, a sample of the queries is searched first, and all of them by one round from there.
+    If there are many documents, a sample of the queries is searched first, and one round on all queries continues from there.
     """
-    queries = sampled(problem, query_weights, seed)
+    queries = sample_queries(problem, query_weights, seed)
     if queries is None:
-        return _searched(problem, query_weights, seed)
-    found = _searched(problem.part(queries), [weight[queries] for weight in query_weights], seed)
-    return [ascended(problem, start, weight, rounds=1) for start, weight in zip(found, query_weights, strict=True)]
+        return _search_weights(problem, query_weights, seed)
+    starts = _search_weights(problem.part(queries), [weight[queries] for weight in query_weights], seed)
+    return [ascend(problem, start, weight, rounds=1) for start, weight in zip(starts, query_weights, strict=True)]
 
 
-def sampled(problem: FusionProblem, query_weights: Sequence[PerQuery], seed: int) -> Rows | None:
-    """The queries to search first; none where all can be searched at once, or where a sample leaves nothing to tune on."""
-    many = problem.data.n_queries * SEARCHED // problem.data.n_documents
-    if many >= problem.data.n_queries:
+def sample_queries(problem: FusionProblem, query_weights: Sequence[PerQuery], seed: int) -> Rows | None:
+    """Return the queries to search first; None if all can be searched at once, or if no query of a sample counts."""
+    number = problem.data.n_queries * SAMPLED_DOCUMENTS // problem.data.n_documents
+    if number >= problem.data.n_queries:
         return None
-    queries = np.sort(np.random.default_rng([seed, 4]).permutation(problem.data.n_queries)[: max(1, many)])
-    countable = ~problem.skipped[queries]
+    queries = np.sort(np.random.default_rng([seed, 4]).permutation(problem.data.n_queries)[: max(1, number)])
+    countable = ~problem.is_skipped[queries]
     return queries if all(np.any(weight[queries][countable]) for weight in query_weights) else None
 
 
-def _searched(problem: FusionProblem, query_weights: Sequence[PerQuery], seed: int) -> list[Weights]:
+def _search_weights(problem: FusionProblem, query_weights: Sequence[PerQuery], seed: int) -> list[Weights]:
     if problem.systems == 3:
-        steps = (QuerySteps.of(problem, start, end) for start, end in fan(problem))  # one segment at a time: jumps take room
-        spread = best_weights(steps, query_weights, problem.threads)
-        return [ascended(problem, start, weight) for start, weight in zip(spread, query_weights, strict=True)]
-    drawn = numerics.standard_exponential(np.random.default_rng([seed, 1]), (STARTS - 1, problem.systems))
-    starts = [np.full(problem.systems, 1 / problem.systems), *(drawn / drawn.sum(axis=1, keepdims=True))]  # evenly drawn of all weights
-    found = []
+        steps = (QuerySteps.of(problem, start, end) for start, end in fan(problem))  # one segment at a time: jumps take memory
+        starts = best_weights(steps, query_weights, problem.threads)
+        return [ascend(problem, start, weight) for start, weight in zip(starts, query_weights, strict=True)]
+    draws = numerics.standard_exponential(np.random.default_rng([seed, 1]), (STARTS - 1, problem.systems))
+    starts = [np.full(problem.systems, 1 / problem.systems), *(draws / draws.sum(axis=1, keepdims=True))]  # uniform over all weights
+    best = []
     for query_weight in query_weights:
-        ends = [ascended(problem, start, query_weight) for start in starts]
-        found.append(ends[int(np.argmax([problem.value(end, query_weight) for end in ends]))])
-    return found
+        ends = [ascend(problem, start, query_weight) for start in starts]
+        best.append(ends[int(np.argmax([problem.value(end, query_weight) for end in ends]))])
+    return best
 
 
 def fan(problem: FusionProblem) -> Iterator[tuple[Weights, Weights]]:
-    """Of three systems: segments from each corner to points evenly spaced on the weights of the other two."""
+    """Yield segments from each corner of three systems to points evenly spaced on the weights of the other two."""
     for j, corner in enumerate(np.eye(3)):
         for side in all_weights(2, problem.nonnegative):
             start, end = (np.insert(weights, j, 0.0) for weights in side)
@@ -75,8 +75,8 @@ def fan(problem: FusionProblem) -> Iterator[tuple[Weights, Weights]]:
                     yield opposite, -corner
 
 
-def ascended(problem: FusionProblem, weights: Weights, query_weight: PerQuery, rounds: int = ROUNDS) -> Weights:
-    """Where coordinate ascent from ``weights`` ends: no coordinate has anything better, or ``rounds`` are over."""
+def ascend(problem: FusionProblem, weights: Weights, query_weight: PerQuery, rounds: int = ROUNDS) -> Weights:
+    """Return the end of coordinate ascent from ``weights``: no coordinate improves the value, or ``rounds`` are over."""
     value = problem.value(weights, query_weight)
     for _ in range(rounds):
         before = value
@@ -91,17 +91,17 @@ def ascended(problem: FusionProblem, weights: Weights, query_weight: PerQuery, r
 
 
 def coordinate(problem: FusionProblem, weights: Weights, j: int) -> list[tuple[Weights, Weights]]:
-    """The segments of coordinate ``j`` through ``weights``; none where no other system has any weight."""
-    others = np.where(np.arange(problem.systems) == j, 0.0, weights)
-    size = np.abs(others).sum()
+    """Return the segments of coordinate ``j`` through ``weights``; none if no other system has any weight."""
+    rest = np.where(np.arange(problem.systems) == j, 0.0, weights)
+    size = np.abs(rest).sum()
     if size == 0:
         return []
     corner = np.eye(problem.systems)[j]
-    return [(others / size, end) for end in ((corner,) if problem.nonnegative else (corner, -corner))]
+    return [(rest / size, end) for end in ((corner,) if problem.nonnegative else (corner, -corner))]
 
 
 def flat_range(problem: FusionProblem, weights: Weights, j: int) -> tuple[float, float]:
-    """How far weight ``j`` can move before the measure changes, the other systems keeping their proportions."""
+    """Return the ends between which weight ``j`` does not change the measure, while the other systems keep their proportions."""
     low, high = (0.0, 1.0) if problem.nonnegative else (-1.0, 1.0)
     for start, end in coordinate(problem, weights, j):
         alpha = weights[j] * end[j]
@@ -114,11 +114,10 @@ def flat_range(problem: FusionProblem, weights: Weights, j: int) -> tuple[float,
 
 
 def best_of(sweeps: Iterable[Sweep]) -> Sweep:
-    """The first whose best interval is not beaten."""
-    chosen: Sweep | None = None
-    for sweep in sweeps:
-        if chosen is None or sweep.best.value > chosen.best.value + SAME_VALUE:
-            chosen = sweep
-    if chosen is None:
-        raise ValueError("there is no segment to sweep")
-    return chosen
+    """Return the sweep with the best value, the first of equals."""
+    first, *rest = sweeps
+    best = first
+    for sweep in rest:
+        if sweep.best.value > best.best.value + SAME_VALUE:
+            best = sweep
+    return best

@@ -1,13 +1,12 @@
 """The systems of a hybrid search as data, one feature each: from runs, from a frame, or from some features of other data.
 
-Systems are known by name: that of a mapping, or of a run's file. An engine breaks ties by its own number of a document, which is the same
-in all its lists. So the documents of a query are in the order of the runs, whatever their grades, and earlier rows come first.
+A system's name is its key in a mapping, or the name of its run's file. An engine breaks ties by its number of a document, which is the same
+in all its lists. So the documents of a query are in the order of the runs, whatever their grades, and of equal scores the earlier row wins.
 """
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -25,35 +24,35 @@ Source = str | os.PathLike[str] | RetrievalRun
 
 
 def systems_from_runs(qrels: str | os.PathLike[str], runs: Mapping[str, Source] | Sequence[Source]) -> RankingData:
-    """Judgments and TREC runs as data for [`er.fuse`][exactrank.fuse]: one feature per run.
+    """Read judgments and TREC runs as data for [`er.fuse`][exactrank.fuse], with one feature per run.
 
-    ``runs`` maps names of systems to files or to what [`er.read_run`][exactrank.read_run] gave; in a list, files are named by their stem
+    ``runs`` maps names of systems to files or to results of [`er.read_run`][exactrank.read_run]; in a list, files are named by their stem
     and runs by their tag.
     """
     named, judged = named_runs(runs), read_qrels(qrels).by_query
-    data = from_trec(_pooled(judged, named, judged), named)
-    _check_shared(named)
+    data = from_trec(_pool(judged, named, judged), named)
+    _check_common_queries(named)
     return data
 
 
 def systems_without_grades(runs: Mapping[str, Source]) -> RankingData:
-    """Runs as data without judgments: all their queries and documents."""
+    """Read runs as data without judgments: all their queries and documents."""
     named = named_runs(runs)
-    _check_shared(named)
-    return from_trec(_pooled(dict.fromkeys(query for run in named for query in run.by_query), named, {}), named)
+    _check_common_queries(named)
+    return from_trec(_pool(dict.fromkeys(query for run in named for query in run.by_query), named, {}), named)
 
 
-def systems_from_frame(frame: Any, systems: Sequence[str], columns: Columns | None = None) -> RankingData:
-    """The score columns ``systems`` of a pandas, polars or Arrow frame as data for [`er.fuse`][exactrank.fuse]; null: not retrieved."""
+def systems_from_frame(frame: object, systems: Sequence[str], columns: Columns | None = None) -> RankingData:
+    """Read score columns of a pandas, polars or Arrow frame as data for [`er.fuse`][exactrank.fuse]; null: not retrieved."""
     return RankingData.from_frame(frame, replace(columns or Columns(), features=distinct(systems)))
 
 
 def select_systems(data: RankingData, systems: Sequence[str]) -> RankingData:
-    """The features named, as data in its own order."""
+    """Return data with only the features ``systems``, in its own order."""
     absent = [name for name in distinct(systems) if name not in data.feature_names]
     if absent:
-        known = ", ".join(data.feature_names[:20]) + (", ..." if data.n_features > 20 else "")
-        raise DataError(f"the data has no system {', '.join(map(repr, absent))}; it has {known or 'none'}")
+        names = ", ".join(data.feature_names[:20]) + (", ..." if data.n_features > 20 else "")
+        raise DataError(f"the data has no system {', '.join(map(repr, absent))}; it has {names or 'none'}")
     texts = [name for name in systems if name in data.levels]
     if texts:
         raise DataError(f"system {texts[0]!r} holds text, not scores; leave it out, or give its scores as numbers")
@@ -64,36 +63,36 @@ def select_systems(data: RankingData, systems: Sequence[str]) -> RankingData:
 
 
 def systems_in_shards(shards: Shards, systems: Sequence[str] | None, columns: Sequence[str] = ()) -> RankingData:
-    """The features named, and other ``columns``, of data in several files: only these are brought to memory, one part at a time."""
+    """Read only the features ``systems``, and other ``columns``, of data in several files, one part at a time."""
     data = open_shards(shards, None)
     named = data.feature_names if systems is None else distinct(systems)
-    beside = [name for name in dict.fromkeys(columns) if name not in named and name not in data.facts[0].extra_columns]
-    wanted = [*named, *beside]
-    return concatenate([select_systems(partition.load(), wanted) for partition in data.partitions])
+    further = [name for name in dict.fromkeys(columns) if name not in named and name not in data.facts[0].extra_columns]
+    columns = [*named, *further]
+    return concatenate([select_systems(partition.load(), columns) for partition in data.partitions])
 
 
 def named_runs(runs: Mapping[str, Source] | Sequence[Source]) -> list[RetrievalRun]:
-    """The runs, each with the name of its system for a tag."""
+    """Return the runs with the names of their systems as tags."""
     listed = runs if isinstance(runs, Mapping) else checked_list("runs", runs, "a list of runs, or a mapping of names to runs")
     pairs = list(listed.items()) if isinstance(listed, Mapping) else [(system_name(run), run) for run in listed]
     distinct([name for name, _ in pairs])
-    return [replace(given if isinstance(given, RetrievalRun) else read_run(given), tag=name) for name, given in pairs]
+    return [replace(source if isinstance(source, RetrievalRun) else read_run(source), tag=name) for name, source in pairs]
 
 
-def _check_shared(runs: Sequence[RetrievalRun]) -> None:
+def _check_common_queries(runs: Sequence[RetrievalRun]) -> None:
     """Raise if a run has no query in common with any other."""
     for run in runs:
-        others = [other for other in runs if other is not run]
-        if others and all(run.by_query.keys().isdisjoint(other.by_query) for other in others):
-            ours, theirs = next(iter(run.by_query)), next(iter(others[0].by_query))
+        rest = [other_run for other_run in runs if other_run is not run]
+        if rest and all(run.by_query.keys().isdisjoint(other_run.by_query) for other_run in rest):
+            ours, theirs = next(iter(run.by_query)), next(iter(rest[0].by_query))
             raise DataError(
-                f"no query of run {run.tag!r} (such as {ours!r}) is in another run (such as {theirs!r} of {others[0].tag!r}); "
+                f"no query of run {run.tag!r} (such as {ours!r}) is in another run (such as {theirs!r} of {rest[0].tag!r}); "
                 "give runs of the same queries"
             )
 
 
 def system_name(run: Source) -> str:
-    """The tag of a run, or what its file is called.
+    """Return the tag of a run, or the name of its file without suffixes.
 
     >>> system_name("runs/bm25.run.gz")
     'bm25'
@@ -102,7 +101,7 @@ def system_name(run: Source) -> str:
 
 
 def distinct(systems: Sequence[str]) -> tuple[str, ...]:
-    """The names, once they differ."""
+    """Return the names, or raise if two are the same."""
     systems = checked_list("systems", systems, "a list of names")
     repeated = first_duplicate(systems)
     if repeated is not None:
@@ -110,8 +109,8 @@ def distinct(systems: Sequence[str]) -> tuple[str, ...]:
     return tuple(systems)
 
 
-def _pooled(queries: Iterable[str], runs: Sequence[RetrievalRun], grades: ByQuery) -> Judgments:
-    """All documents of some queries, with their grades: those of the runs as they come, then those that only have a grade."""
+def _pool(queries: Iterable[str], runs: Sequence[RetrievalRun], grades: ByQuery) -> Judgments:
+    """Return all documents of some queries with their grades: those of the runs in their order, then judged ones of no run."""
     qid, docid, grade = list[str](), list[str](), list[float]()
     for query in queries:
         judged, pool = grades.get(query, {}), dict[str, float]()

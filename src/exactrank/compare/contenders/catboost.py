@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from exactrank._support.settings import Range, Space
 from exactrank.compare.contender import ContenderTask
-from exactrank.compare.contenders.peer import Peer, PeerJudge, Trained
+from exactrank.compare.contenders.peer import Peer, PeerModel, StoppingMeasure
 from exactrank.models.estimators.adapter import document_weights, query_numbers
 
 
@@ -41,7 +41,7 @@ class CatBoost(Peer):
         "rsm": Range(0.3, 1.0),
     }
 
-    def _trained(self, task: ContenderTask, judge: PeerJudge, trees: int, patience: int, own: dict[str, Any]) -> Trained:
+    def _train(self, task: ContenderTask, stopping: StoppingMeasure, trees: int, patience: int, settings: dict[str, object]) -> PeerModel:
         import catboost
 
         train, valid = (
@@ -50,12 +50,12 @@ class CatBoost(Peer):
                 part.y,
                 group_id=query_numbers(part),
                 group_weight=document_weights(part),
-                feature_names=judge.names,
+                feature_names=stopping.names,
             )
-            for part in (judge.train, judge.valid)
+            for part in (stopping.train, stopping.valid)
         )
-        own |= {"iterations": trees, "eval_metric": _Metric(judge), "thread_count": task.threads, "random_seed": task.seed}
-        model = catboost.CatBoost({**own, "logging_level": "Silent", "allow_writing_files": False})
+        settings |= {"iterations": trees, "eval_metric": _Metric(stopping), "thread_count": task.threads, "random_seed": task.seed}
+        model = catboost.CatBoost({**settings, "logging_level": "Silent", "allow_writing_files": False})
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "(?s).*opti.*method")  # it would compile our metric, where Numba is installed
             model.fit(train, eval_set=valid, early_stopping_rounds=patience, use_best_model=True)
@@ -65,21 +65,21 @@ class CatBoost(Peer):
 
 @dataclass(eq=False)
 class _Metric:
-    """The measure as CatBoost asks for it."""
+    """The measure with the methods that CatBoost calls."""
 
-    judge: PeerJudge
+    stopping: StoppingMeasure
 
     def __deepcopy__(self, memo: object) -> "_Metric":
-        """Itself: CatBoost copies its settings, and a copy would keep the curve, and all data, to itself."""
+        """Return this object: CatBoost copies its settings, and a copy would have a curve, and data, of its own."""
         return self
 
     def is_max_optimal(self) -> bool:
         return True
 
-    def evaluate(self, approxes: Sequence[Any], target: npt.ArrayLike, weight: object) -> tuple[float, float]:
-        """CatBoost does not say which part it asks about; the grades do."""
-        held_out = np.array_equal(np.asarray(target, np.float32), self.judge.valid.y.astype(np.float32))
-        return self.judge(held_out, np.asarray(approxes[0])), 1.0
+    def evaluate(self, approxes: Sequence[npt.ArrayLike], target: npt.ArrayLike, weight: object) -> tuple[float, float]:
+        """Evaluate one part; CatBoost does not say which, but the grades do."""
+        held_out = np.array_equal(np.asarray(target, np.float32), self.stopping.valid.y.astype(np.float32))
+        return self.stopping(held_out, np.asarray(approxes[0])), 1.0
 
     def get_final_error(self, error: float, weight: float) -> float:
         return error / weight

@@ -1,8 +1,7 @@
 """Estimators of other libraries as contenders; `exactrank.models.estimators` fits them to queries and scores with them."""
 
 import inspect
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,16 @@ import numpy as np
 from exactrank._support.arrays import PerDocument
 from exactrank._support.json_values import json_object
 from exactrank.compare.contender import Contender, ContenderTask, Fitted
-from exactrank.compare.results import FeatureWeights, Point
+from exactrank.compare.results import FeatureWeights, Point, Settings
 from exactrank.data.alignment import align_features
-from exactrank.data.levels import Levels
 from exactrank.data.ranking_data import RankingData
-from exactrank.models.estimators.adapter import ModelWriter, ScoreFunction, fit_to_queries, model_writer, params_of, score_function
+from exactrank.models.estimators.adapter import ScoreFunction, fit_to_queries, model_writer, params_of, score_function
 from exactrank.models.estimators.naming import call_of, identity
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class EstimatorContender(Contender):
-    """The ``estimator``, which each fit makes anew."""
+    """An estimator of another library; each fit makes a new one like ``estimator``."""
 
     name: str
     estimator: Any  #: an `Estimator`
@@ -42,34 +40,29 @@ class EstimatorContender(Contender):
     def fingerprint(self) -> str:
         return repr(identity(self.estimator))
 
-    def fit(self, task: ContenderTask, settings: Mapping[str, Any]) -> Fitted:
+    def fit(self, task: ContenderTask, settings: Settings) -> Fitted:
         train = task.fold.train
         learned = fit_to_queries(self.estimator, train, task.fold.valid, seed=task.seed, threads=task.threads, settings=settings)
-        suffix, write = model_writer(learned)
-        return FittedEstimator(
-            json_object(params_of(learned)), score_function(learned), (), None, train.feature_names, write, suffix, train.levels
-        )
+        return fitted_model(learned, score_function(learned), json_object(params_of(learned)), train)
 
 
-@dataclass(frozen=True, eq=False)
-class FittedEstimator:
-    """What another library has learned."""
+def fitted_model(
+    model: object,
+    predict: ScoreFunction,
+    settings: Settings,
+    train: RankingData,
+    curve: tuple[Point, ...] = (),
+    weights: FeatureWeights | None = None,
+) -> Fitted:
+    """Return the ``model`` of another library that was fitted to ``train``; it is saved in the library's own format, if it has one."""
+    suffix, write = model_writer(model)
 
-    settings: Mapping[str, Any]
-    predict: ScoreFunction
-    curve: tuple[Point, ...] = ()
-    weights: FeatureWeights | None = None
-    feature_names: tuple[str, ...] | None = None  #: in the order of its columns; None: as they come
-    write: ModelWriter | None = None  #: to a path
-    suffix: str = ""  #: of files that hold such models
-    levels: Levels = field(default_factory=dict)  #: of the features that are categories
+    def scores(part: str, data: RankingData) -> PerDocument:
+        ordered = align_features(data, train.feature_names, levels=train.levels)
+        return data.ungroup(np.asarray(predict(ordered.values), np.float64).reshape(-1))
 
-    def scores(self, part: str, data: RankingData) -> PerDocument:
-        """What it predicts."""
-        ordered = data if self.feature_names is None else align_features(data, self.feature_names, levels=self.levels)
-        return data.ungroup(np.asarray(self.predict(ordered.values), np.float64).reshape(-1))
+    def save(folder: Path, name: str) -> None:
+        if write is not None:
+            write(str(folder / f"{name}{suffix}"))
 
-    def save(self, folder: Path, name: str) -> None:
-        """In the library's own format, if it has one."""
-        if self.write is not None:
-            self.write(str(folder / f"{name}{self.suffix}"))
+    return Fitted(settings, scores, curve, weights, save)

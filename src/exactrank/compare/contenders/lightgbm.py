@@ -1,21 +1,21 @@
 """LightGBM: lambdarank by default, or rank_xendcg.
 
-Its nDCG has the gains of the measure where that is nDCG or DCG with linear gains, else 2^grade - 1, of which it takes grades up to 30.
+Its nDCG has linear gains if the measure has them, otherwise 2^grade - 1, for which it takes grades up to 30.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.settings import Range, Space
 from exactrank.compare.contender import ContenderTask
-from exactrank.compare.contenders.peer import Peer, PeerJudge, Trained, linear_gain
+from exactrank.compare.contenders.peer import Peer, PeerModel, StoppingMeasure, has_linear_gain
 from exactrank.models.estimators.adapter import document_weights
 from exactrank.models.estimators.model import from_estimator
 
-#: What is not for users to set.
+#: Settings that users may not change.
 FIXED = {"metric": "none", "bagging_freq": 1, "deterministic": True, "force_row_wise": True, "verbosity": -1}
 
 
@@ -54,33 +54,34 @@ class LightGBM(Peer):
         "bagging_fraction": Range(0.5, 1.0),
     }
 
-    def _trained(self, task: ContenderTask, judge: PeerJudge, trees: int, patience: int, own: dict[str, Any]) -> Trained:
+    def _train(self, task: ContenderTask, stopping: StoppingMeasure, trees: int, patience: int, settings: dict[str, object]) -> PeerModel:
         import lightgbm as lgb
 
-        grades = np.arange(max(int(judge.train.y.max()), self.highest_grade) + 1)
-        gain = (grades if linear_gain(judge.measure) else 2**grades - 1).tolist()
-        params = own | FIXED | {"label_gain": gain, "seed": task.seed, "num_threads": task.threads}
-        names: Any = judge.names or "auto"
-        kinds = [j for j, name in enumerate(judge.train.feature_names) if name in judge.train.levels]
-        both = []
-        for part in (judge.train, judge.valid):
-            about: dict[str, Any] = {"feature_name": names, "categorical_feature": kinds, "params": dict(params)}
-            both.append(lgb.Dataset(part.values, part.y, group=part.sizes, weight=document_weights(part), **about))
-        train, valid = both
+        grades = np.arange(max(int(stopping.train.y.max()), self.highest_grade) + 1)
+        gain = (grades if has_linear_gain(stopping.measure) else 2**grades - 1).tolist()
+        params = settings | FIXED | {"label_gain": gain, "seed": task.seed, "num_threads": task.threads}
+        names: list[str] | Literal["auto"] = stopping.names or "auto"
+        categories = [j for j, name in enumerate(stopping.train.feature_names) if name in stopping.train.levels]
+        about: dict[str, Any] = {"feature_name": names, "categorical_feature": categories}
+        train, valid = (
+            lgb.Dataset(part.values, part.y, group=part.sizes, weight=document_weights(part), params=dict(params), **about)
+            for part in (stopping.train, stopping.valid)
+        )
         valid.set_reference(train)
 
-        def measured(scores: npt.NDArray[np.float64], of: lgb.Dataset) -> tuple[str, float, bool]:
-            return task.measure, judge(of is valid, scores), True
+        def evaluate(scores: npt.NDArray[np.float64], part: lgb.Dataset) -> tuple[str, float, bool]:
+            return task.measure, stopping(part is valid, scores), True
 
         stop = lgb.early_stopping(patience, verbose=False)
-        model = lgb.train(params, train, trees, [train, valid], ["train", "valid"], feval=measured, callbacks=[stop])
+        model = lgb.train(params, train, trees, [train, valid], ["train", "valid"], feval=evaluate, callbacks=[stop])
         model.pandas_categorical = [
-            list(judge.train.levels[name]) for name in judge.train.feature_names if name in judge.train.levels
+            list(stopping.train.levels[name]) for name in stopping.train.feature_names if name in stopping.train.levels
         ] or None
-        scorer = from_estimator(model).scorer  # to the bit as LightGBM's own, and many times as fast
+        scorer = from_estimator(model).scorer  # the same bits as LightGBM's own, many times as fast
 
-        def predict(X: npt.NDArray[Any]) -> npt.ArrayLike:
-            single = X.dtype == np.float32
-            return scorer.score(X, task.threads) if single else np.asarray(model.predict(X, raw_score=True, num_threads=task.threads))
+        def predict(X: npt.NDArray[np.generic]) -> npt.ArrayLike:
+            if X.dtype == np.float32:
+                return scorer.score(X.astype(np.float32, copy=False), task.threads)
+            return np.asarray(model.predict(X, raw_score=True, num_threads=task.threads))
 
         return predict, model, model.feature_importance("gain").astype(np.float64)

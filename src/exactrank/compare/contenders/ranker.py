@@ -1,18 +1,17 @@
 """Rankers of this library as contenders.
 
-A ranker trains on the measure of the comparison, and validation data chooses the iterate to keep. Some methods bound one measure and no
-other, as SVM-MAP does average precision; some cannot train on every measure. They train on the one that their constructor has by default,
-which their settings then show.
+A ranker trains on the measure of the comparison, and validation data chooses the iterate to keep. Some methods bound a single measure, as
+SVM-MAP does average precision; some cannot train on every measure. They train on the default measure of their constructor, which their
+settings then show.
 
-A cross-fitted ranker learns from validation queries too. What is said of them is then said by their scores out of fold, which come from
-models that have not seen the query: the scores of the ranker itself would flatter it, and choose settings that fit closely.
+A cross-fitted ranker learns from validation queries too. Its values on them come from their scores out of fold, of models that have not
+seen the query: the scores of the ranker itself would be too good, and would choose settings that overfit.
 """
 
 import inspect
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,8 @@ from exactrank._support.arrays import PerDocument
 from exactrank._support.json_values import json_object, json_value
 from exactrank._support.settings import Space
 from exactrank._support.text import settings_text
-from exactrank.compare.contender import Contender, ContenderTask, TrainingCurve
-from exactrank.compare.results import FeatureWeights, Point
+from exactrank.compare.contender import Contender, ContenderTask, Fitted, TrainingCurve
+from exactrank.compare.results import FeatureWeights, Settings
 from exactrank.data.blocks import moments
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError
@@ -35,13 +34,13 @@ from exactrank.models.thresholds import Thresholds
 from exactrank.models.tree_ensemble import TreeEnsemble
 from exactrank.rankers.base import Ranker
 
-#: The measure that rankers have by default; one that has another is made for that.
+#: The default measure of rankers; a ranker with another default is made for that measure.
 COMMON = "nDCG@10"
 
 
 @dataclass(frozen=True, repr=False)
 class RankerContender(Contender):
-    """The ranker of the class ``kind``, of which ``params`` are fixed."""
+    """A ranker of the class ``kind``; the settings ``params`` are fixed."""
 
     name: str
     kind: type[Ranker]
@@ -66,58 +65,53 @@ class RankerContender(Contender):
     def space(self) -> Space:
         return {name: choices for name, choices in self.kind.space.items() if name not in self.params}
 
-    def fit(self, task: ContenderTask, settings: Mapping[str, Any]) -> "FittedRanker":
-        idle = self.kind(**self.params, **settings).ineffective_settings(
-            task.fold.train, validated=True
-        )  # what has no effect beside the others is left out
-        drawn = {name: value for name, value in settings.items() if name not in idle}
-        given = {"seed": task.seed, "threads": task.threads, **self.params, **drawn}
-        own, measures = self.kind.settings["measure"].default, [task.measure]
+    def fit(self, task: ContenderTask, settings: Settings) -> Fitted:
+        curve = TrainingCurve()
+        ranker = self.fit_ranker(task, settings, curve)
+        resolved = ranker.model_.training.get("chosen", {})  # values that the data chose for "auto"
+
+        def scores(part: str, data: RankingData) -> PerDocument:
+            """Score by the model; validation documents that a cross-fitted ranker has learned from, out of fold."""
+            return ranker.valid_oof_ if part == "valid" and hasattr(ranker, "valid_oof_") else ranker.predict(data)
+
+        return Fitted(
+            {**json_object(ranker.get_params()), **{f"{name}, by validation": json_value(value) for name, value in resolved.items()}},
+            scores,
+            curve.points,
+            _weights(ranker, task.fold.train),
+            save=lambda folder, name: ranker.save(folder / f"{name}.json", force=True),
+        )
+
+    def fit_ranker(self, task: ContenderTask, settings: Settings, curve: TrainingCurve) -> Ranker:
+        """Fit a ranker, on the measure of the task if it can train on that, and record its training in ``curve``."""
+        ineffective = self.kind(**{**settings, **self.params}).ineffective_settings(task.fold.train, validated=True)
+        effective = {name: value for name, value in settings.items() if name not in ineffective}
+        params = {"seed": task.seed, "threads": task.threads, **self.params, **effective}
+        default, measures = self.kind.settings["measure"].default, [task.measure]
         if "measure" in self.params:
             measures = [self.params["measure"]]
-        elif own != COMMON and not isinstance(parse_measure(task.measure), type(parse_measure(own))):
-            measures = [own]
-        elif own != task.measure:
-            measures = [task.measure, own]
+        elif default != COMMON and not isinstance(parse_measure(task.measure), type(parse_measure(default))):
+            measures = [default]
+        elif default != task.measure:
+            measures = [task.measure, default]
         for measure in measures[:-1]:
             with suppress(IncompatibleError):
-                return self._fitted(task, {**given, "measure": measure})
-        return self._fitted(task, {**given, "measure": measures[-1]})
-
-    def _fitted(self, task: ContenderTask, params: Mapping[str, Any]) -> "FittedRanker":
-        ranker, curve = self.kind(**params), TrainingCurve()
-
-        def hear(progress: Progress) -> None:
-            curve.add(progress.step, progress.value, progress.valid, progress.run)
-
-        ranker.fit(task.fold.train, valid=task.fold.valid, progress=hear)
-        if ranker.model_.training["interrupted"]:
-            raise KeyboardInterrupt  # half a model is none in a comparison
-        chosen = ranker.model_.training.get("chosen", {})  # by data, in the place of "auto"
-        settings = {**json_object(ranker.get_params()), **{f"{name}, by validation": json_value(value) for name, value in chosen.items()}}
-        return FittedRanker(ranker, settings, curve.points, _weights(ranker, task.fold.train))
+                return _train(self.kind(**{**params, "measure": measure}), task, curve)
+        return _train(self.kind(**{**params, "measure": measures[-1]}), task, curve)
 
 
-@dataclass(frozen=True, eq=False)
-class FittedRanker:
-    """A ranker that has learned."""
+def _train(ranker: Ranker, task: ContenderTask, curve: TrainingCurve) -> Ranker:
+    def add_point(progress: Progress) -> None:
+        curve.add(progress.step, progress.value, progress.valid, progress.run)
 
-    ranker: Ranker
-    settings: Mapping[str, Any]
-    curve: tuple[Point, ...]
-    weights: FeatureWeights | None
-
-    def scores(self, part: str, data: RankingData) -> PerDocument:
-        """By the model; of validation documents that a cross-fitted ranker has learned from, out of fold."""
-        return self.ranker.valid_oof_ if part == "valid" and hasattr(self.ranker, "valid_oof_") else self.ranker.predict(data)
-
-    def save(self, folder: Path, name: str) -> None:
-        """As a model file."""
-        self.ranker.save(folder / f"{name}.json", force=True)
+    ranker.fit(task.fold.train, valid=task.fold.valid, progress=add_point)
+    if ranker.model_.training["interrupted"]:
+        raise KeyboardInterrupt  # a comparison takes no partial models
+    return ranker
 
 
 def _weights(ranker: Ranker, train: RankingData) -> FeatureWeights | None:
-    """What each feature counts for, where that is known without further work."""
+    """Return the weight of each feature, if the scorer has such weights."""
     match ranker.model_.scorer:
         case Linear() as scorer:
             _, deviation = moments(fill_missing(train.X, scorer.fill, train.offset))
@@ -132,5 +126,5 @@ def _weights(ranker: Ranker, train: RankingData) -> FeatureWeights | None:
 
 
 def shares(kind: str, train: RankingData, values: PerFeature) -> FeatureWeights:
-    """Of each feature its share of the sum of ``values``, which is 0 where no feature is used."""
+    """Return each feature's share of the sum of ``values``; all are 0 if no feature is used."""
     return FeatureWeights(kind, train.feature_names, tuple((values / (values.sum() or 1.0)).tolist()))

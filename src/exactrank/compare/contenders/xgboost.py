@@ -1,6 +1,6 @@
 """XGBoost: rank:ndcg by default, or rank:pairwise, or rank:map for grades of 0 and 1.
 
-Its nDCG has linear gains where those of the measure are, else 2^grade - 1, of which it takes grades up to 31.
+Its nDCG has linear gains if the measure has them, otherwise 2^grade - 1, for which it takes grades up to 31.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ import numpy.typing as npt
 from exactrank._support.arrays import Matrix
 from exactrank._support.settings import Range, Space
 from exactrank.compare.contender import ContenderTask
-from exactrank.compare.contenders.peer import Peer, PeerJudge, Trained, linear_gain
+from exactrank.compare.contenders.peer import Peer, PeerModel, StoppingMeasure, has_linear_gain
 
-#: What is not for users to set.
+#: Settings that users may not change.
 FIXED = {"disable_default_eval_metric": True, "tree_method": "hist", "verbosity": 0}
 
 
@@ -49,23 +49,24 @@ class XGBoost(Peer):
         "subsample": Range(0.5, 1.0),
     }
 
-    def _trained(self, task: ContenderTask, judge: PeerJudge, trees: int, patience: int, own: dict[str, Any]) -> Trained:
+    def _train(self, task: ContenderTask, stopping: StoppingMeasure, trees: int, patience: int, settings: dict[str, object]) -> PeerModel:
         import xgboost as xgb
 
-        about: dict[str, Any] = {"feature_names": judge.names, "nthread": task.threads}
+        about: dict[str, Any] = {"feature_names": stopping.names, "nthread": task.threads}
         train, valid = (
-            xgb.DMatrix(part.values, part.y, group=part.sizes, weight=part.query_weight, **about) for part in (judge.train, judge.valid)
+            xgb.DMatrix(part.values, part.y, group=part.sizes, weight=part.query_weight, **about)
+            for part in (stopping.train, stopping.valid)
         )
 
-        def measured(scores: npt.NDArray[np.float32], of: Any) -> tuple[str, float]:
-            return "measure", judge(of is valid, scores)
+        def evaluate(scores: npt.NDArray[np.float32], part: object) -> tuple[str, float]:
+            return "measure", stopping(part is valid, scores)
 
         stop = xgb.callback.EarlyStopping(rounds=patience, metric_name="measure", data_name="valid", maximize=True, save_best=True)
-        params = own | FIXED | {"ndcg_exp_gain": not linear_gain(judge.measure), "seed": task.seed, "nthread": task.threads}
+        params = settings | FIXED | {"ndcg_exp_gain": not has_linear_gain(stopping.measure), "seed": task.seed, "nthread": task.threads}
         parts = [(train, "train"), (valid, "valid")]
-        model = xgb.train(params, train, trees, evals=parts, custom_metric=measured, callbacks=[stop], verbose_eval=False)
-        found = model.get_score(importance_type="total_gain")
-        gains = [found.get(name, 0.0) for name in judge.names or [f"f{j}" for j in range(judge.train.n_features)]]
+        model = xgb.train(params, train, trees, evals=parts, custom_metric=evaluate, callbacks=[stop], verbose_eval=False)
+        total_gains = model.get_score(importance_type="total_gain")
+        gains = [total_gains.get(name, 0.0) for name in stopping.names or [f"f{j}" for j in range(stopping.train.n_features)]]
 
         def predict(X: Matrix) -> npt.ArrayLike:
             return np.asarray(model.predict(xgb.DMatrix(X, **about)))

@@ -1,7 +1,7 @@
 """The report of a comparison: one HTML file that needs no other, and can be read without a script, on a phone and on paper.
 
-This module collects the content of each section; the template, the style and the script lie beside it. Where there is a choice (data
-set, fold) the page without a script, and on paper, shows all of it.
+This module collects the content of each section; the template, the style and the script lie beside it. The page lets readers choose a
+data set and a fold; without a script, and on paper, it shows all of them.
 """
 
 import inspect
@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from latex2mathml.converter import convert
@@ -100,8 +99,8 @@ def title(comparison: Results) -> str:
     return f"{count} {'ranking methods' if trained else 'runs'} compared on {where}"
 
 
-def _part(comparison: Results, data: DataSummary, board: Board) -> dict[str, Any]:
-    """The content of the sections about one data set, and the charts of each division."""
+def _part(comparison: Results, data: DataSummary, board: Board) -> dict[str, object]:
+    """Return the content of the sections about one data set, with the charts of each division."""
     first = next(iter(comparison.measures))
     shared = shared_values(comparison, data.name, first)
     against_base = {measure: differences(comparison, data.name, measure) for measure in comparison.measures}
@@ -185,7 +184,7 @@ def policies(measure: Measure) -> str:
     return f"A query with nothing relevant {EMPTY[measure.empty]}. Documents with the same score {TIES[measure.ties]}.{short}"
 
 
-def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def flatten(values: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield names and values, with nested mappings under both names.
 
     >>> list(flatten({"seed": 0, "limit": None, "versions": {"numpy": "2.0"}}))

@@ -196,7 +196,7 @@ def learning_curves(fits: Sequence[Fit], numbers: Mapping[str, int], measure: st
 
 
 def _without(names: Iterable[str], fits: Sequence[Fit], reason: Callable[[Fit], str]) -> dict[str, list[str]]:
-    """The methods without a chart, by the reason; ``reason`` is empty for a fit with a chart."""
+    """Group the methods without a chart by the reason; ``reason`` returns "" for a fit with a chart."""
     by_method = {fit.method: fit for fit in fits}
     methods: dict[str, list[str]] = {}
     for name in names:
@@ -394,7 +394,7 @@ def line_chart(
 
 
 def _points(line: Line, pieces: Sequence[Sequence[Dot]], x: PixelScale, y: PixelScale) -> Markup:
-    """Whiskers, markers, also at points that no line goes through, and the words about points."""
+    """Draw whiskers and markers, also at points without a line, and attach the words about points."""
     dots, parts = [dot for piece in pieces for dot in piece], []
     for dot in dots:
         if dot.ends and all(map(math.isfinite, dot.ends)):

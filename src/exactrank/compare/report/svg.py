@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import TypeVar
 
 from markupsafe import Markup
 
@@ -45,11 +45,12 @@ _SHAPES: dict[str, list[tuple[float, float]]] = {  # around 0, of about equal ar
     "nabla": [(0, 4.2), (4, -3), (-4, -3)],
 }
 MARKERS = ("circle", *_SHAPES)
+T = TypeVar("T")
 
 
-def escape_shapeless(value: Any) -> Any:
+def escape_shapeless(value: T) -> T | str:
     """Return text with an escape for each character that has no shape; other values, and HTML, as they are."""
-    return printable(value, lines=True) if type(value) is str else value
+    return printable(value, lines=True) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def element(name: str, *children: str, **attributes: str | float | None) -> Markup:

@@ -1,4 +1,4 @@
-"""Search engines that a hybrid search can be tuned for, one file each: what it computes, and its configuration."""
+"""Search engines that a hybrid search can be tuned for: one file with the scores and the configuration of each."""
 
 from exactrank._support.registry import Registry
 from exactrank.fusion.engines import elasticsearch, opensearch, qdrant, vespa, weaviate

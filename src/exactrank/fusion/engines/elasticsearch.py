@@ -7,16 +7,15 @@ Scores, weights and sums are single precision. With s the scores of a retriever'
     none                    s
     elasticsearch-rrf       1 / (rank_constant + rank), rank from 1, no two documents sharing one                 (3)
 
-Where all scores of a list are equal, versions differ: some give 1 instead of (1)'s min. The maximum that (1) finds is positive, whatever
-the scores. A document that a retriever did not return gets nothing from it. Weights are not negative.
+Where all scores of a list are equal, versions differ: some give 1 instead of (1)'s min. The maximum in (1) is always positive.
+A document that a retriever did not return gets nothing from it. Weights are not negative.
 """
-
-from typing import Any
 
 import numpy as np
 
 from exactrank._support.arrays import PerDocument
-from exactrank.fusion.engines.base import LEAST, SearchEngine, Settings, pretty, raw, scaled, single_sum
+from exactrank._support.json_values import JSONValue
+from exactrank.fusion.engines.base import LEAST, EngineSettings, SearchEngine, min_max_scores, pretty, raw, single_sum
 from exactrank.fusion.lists import ScoreLists
 
 EPSILON = np.float32(1e-6)
@@ -27,14 +26,14 @@ def min_max(lists: ScoreLists, k: int) -> PerDocument:
     """(1)."""
     single = lists.single
     high = np.maximum(single.high, LEAST)
-    return scaled(single, high, high - single.low < EPSILON, single.low)
+    return min_max_scores(single, high, high - single.low < EPSILON, single.low)
 
 
 def l2(lists: ScoreLists, k: int) -> PerDocument:
     """(2)."""
     single = lists.single
     norm = np.sqrt(np.add.reduceat((single.scores * single.scores).astype(np.float64), lists.starts))
-    return (single.scores / lists.each(np.where(norm < EPSILON, 1.0, norm))).astype(np.float32)
+    return (single.scores / lists.repeat(np.where(norm < EPSILON, 1.0, norm))).astype(np.float32)
 
 
 def reciprocal_rank(lists: ScoreLists, k: int) -> PerDocument:
@@ -42,21 +41,21 @@ def reciprocal_rank(lists: ScoreLists, k: int) -> PerDocument:
     return (1 / (k + lists.places())).astype(np.float32)
 
 
-def _retrievers(given: Settings, **more: Any) -> list[dict[str, Any]]:
-    pairs = zip(given.systems, given.weights, strict=True)
-    return [{"retriever": given.part(name, "RETRIEVER"), "weight": weight} | more for name, weight in pairs]
+def _retrievers(settings: EngineSettings, **options: str) -> list[JSONValue]:
+    pairs = zip(settings.systems, settings.weights, strict=True)
+    return [{"retriever": settings.part(name, "RETRIEVER"), "weight": weight} | options for name, weight in pairs]
 
 
-def write_linear(given: Settings) -> str:
-    """The body of a search."""
-    retrievers = _retrievers(given, normalizer=NORMALIZERS[given.normalize])
-    return pretty({"size": given.size, "retriever": {"linear": {"retrievers": retrievers, "rank_window_size": given.depth}}})
+def write_linear(settings: EngineSettings) -> str:
+    """Write the body of a search."""
+    retrievers = _retrievers(settings, normalizer=NORMALIZERS[settings.normalize])
+    return pretty({"size": settings.size, "retriever": {"linear": {"retrievers": retrievers, "rank_window_size": settings.depth}}})
 
 
-def write_rrf(given: Settings) -> str:
-    """The body of a search."""
-    rrf = {"retrievers": _retrievers(given), "rank_constant": given.k, "rank_window_size": given.depth}
-    return pretty({"size": given.size, "retriever": {"rrf": rrf}})
+def write_rrf(settings: EngineSettings) -> str:
+    """Write the body of a search."""
+    rrf: JSONValue = {"retrievers": _retrievers(settings), "rank_constant": settings.k, "rank_window_size": settings.depth}
+    return pretty({"size": settings.size, "retriever": {"rrf": rrf}})
 
 
 LINEAR = SearchEngine(

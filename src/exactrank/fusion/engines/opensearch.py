@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arrays import PerDocument
-from exactrank.fusion.engines.base import LEAST, SearchEngine, Settings, Weights, pretty, scaled, single_sum
+from exactrank._support.json_values import JSONValue
+from exactrank.fusion.engines.base import LEAST, EngineSettings, SearchEngine, Weights, min_max_scores, pretty, single_sum
 from exactrank.fusion.lists import ScoreLists, side_by_side
 
 MIN_SCORE = np.float32(0.001)
@@ -27,17 +28,17 @@ def min_max(lists: ScoreLists, k: int) -> PerDocument:
     """(1)."""
     single = lists.single
     high = np.maximum(single.high, LEAST)
-    found = scaled(single, high, high == single.low, np.ones_like(high))
-    return np.where(found == 0, MIN_SCORE, found)
+    scores = min_max_scores(single, high, high == single.low, np.ones_like(high))
+    return np.where(scores == 0, MIN_SCORE, scores)
 
 
 def l2(lists: ScoreLists, k: int) -> PerDocument:
     """(2)."""
     single, norm = lists.single, np.empty(len(lists.sizes), np.float32)
-    for some, at, real in side_by_side(lists.starts, lists.sizes):
-        falling = np.sort(np.where(real, -single.scores[at], np.float32(np.inf)), axis=1)
-        norm[some] = np.sqrt(np.cumsum(np.square(np.where(np.isinf(falling), np.float32(0), falling)), axis=1)[:, -1])
-    return single.scores / lists.each(np.where(norm == 0, np.float32(np.inf), norm))
+    for numbers, rows, is_real in side_by_side(lists.starts, lists.sizes):
+        falling = np.sort(np.where(is_real, -single.scores[rows], np.float32(np.inf)), axis=1)
+        norm[numbers] = np.sqrt(np.cumsum(np.square(np.where(np.isinf(falling), np.float32(0), falling)), axis=1)[:, -1])
+    return single.scores / lists.repeat(np.where(norm == 0, np.float32(np.inf), norm))
 
 
 def z_score(lists: ScoreLists, k: int) -> PerDocument:
@@ -45,8 +46,8 @@ def z_score(lists: ScoreLists, k: int) -> PerDocument:
     single = lists.single
     double = single.scores.astype(np.float64)
     mean = lists.mean(double)
-    spread = np.sqrt(np.add.reduceat((double - lists.each(mean)) ** 2, lists.starts) / np.maximum(lists.sizes - 1, 1))
-    low, high, middle, std = (lists.each(each.astype(np.float32)) for each in (single.low, single.high, mean, spread))
+    spread = np.sqrt(np.add.reduceat((double - lists.repeat(mean)) ** 2, lists.starts) / np.maximum(lists.sizes - 1, 1))
+    low, high, middle, std = (lists.repeat(values.astype(np.float32)) for values in (single.low, single.high, mean, spread))
     z = (single.scores - middle) / np.where(std == 0, np.float32(1), std)
     return np.where(single.scores == middle, high, np.where(std == 0, low, np.where(z <= 0, MIN_SCORE, z)))
 
@@ -57,32 +58,34 @@ def reciprocal_rank(lists: ScoreLists, k: int) -> PerDocument:
 
 
 def mean(weights: Weights, values: npt.NDArray[np.float64]) -> PerDocument:
-    """The weighted arithmetic mean in single precision."""
+    """Return the weighted arithmetic mean in single precision."""
     total = np.float32(0)
     for weight in weights.astype(np.float32):
         total += weight
     return (single_sum(weights, values).astype(np.float32) / total).astype(np.float64)
 
 
-def _write(given: Settings, processor: str, settings: dict[str, object]) -> str:
-    """The body of a search, with its pipeline."""
-    queries = [given.part(name, "QUERY") for name in given.systems]
-    query = {"hybrid": {"queries": queries, "pagination_depth": given.depth}}
-    return pretty({"size": given.size, "query": query, "search_pipeline": {"phase_results_processors": [{processor: settings}]}})
-
-
-def write_normalization(given: Settings) -> str:
-    """With the normalization processor."""
-    combination = {"technique": "arithmetic_mean", "parameters": {"weights": list(given.weights)}}
-    return _write(
-        given, "normalization-processor", {"normalization": {"technique": TECHNIQUES[given.normalize]}, "combination": combination}
+def _write(settings: EngineSettings, processor: str, processor_settings: JSONValue) -> str:
+    """Write the body of a search, with its pipeline."""
+    queries = [settings.part(name, "QUERY") for name in settings.systems]
+    query: JSONValue = {"hybrid": {"queries": queries, "pagination_depth": settings.depth}}
+    return pretty(
+        {"size": settings.size, "query": query, "search_pipeline": {"phase_results_processors": [{processor: processor_settings}]}}
     )
 
 
-def write_rrf(given: Settings) -> str:
-    """With the score ranker processor."""
-    combination = {"technique": "rrf", "rank_constant": given.k, "parameters": {"weights": list(given.weights)}}
-    return _write(given, "score-ranker-processor", {"combination": combination})
+def write_normalization(settings: EngineSettings) -> str:
+    """Write a search with the normalization processor."""
+    combination: JSONValue = {"technique": "arithmetic_mean", "parameters": {"weights": list(settings.weights)}}
+    return _write(
+        settings, "normalization-processor", {"normalization": {"technique": TECHNIQUES[settings.normalize]}, "combination": combination}
+    )
+
+
+def write_rrf(settings: EngineSettings) -> str:
+    """Write a search with the score ranker processor."""
+    combination: JSONValue = {"technique": "rrf", "rank_constant": settings.k, "parameters": {"weights": list(settings.weights)}}
+    return _write(settings, "score-ranker-processor", {"combination": combination})
 
 
 NORMALIZATION = SearchEngine(

@@ -5,8 +5,8 @@ All is double precision, over the documents that are reranked, N = ``rerank-coun
     vespa-linear            0.5 + (s - (max + min) / 2) / (max - min);  0.5 where all are equal                   (1)
     vespa-reciprocal-rank   1 / (k + rank), rank from 1, no two documents sharing one                             (2)
 
-Every document has every rank feature: where a term or the nearest neighbors did not match it, the feature is 0, and enters (1) and (2) as
-such. So a document that a system lacks has score 0 before scores are made comparable. The union of the lists is reranked, at most depth
+Every document has every rank feature: if a term or the nearest neighbors did not match it, the feature is 0, and enters (1) and (2) as 0.
+So a document that a system lacks has score 0 before scores are made comparable. The union of the lists is reranked, at most depth
 documents times the number of systems.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from exactrank._support.arrays import PerDocument
 from exactrank.errors import IncompatibleError
-from exactrank.fusion.engines.base import SearchEngine, Settings
+from exactrank.fusion.engines.base import EngineSettings, SearchEngine
 from exactrank.fusion.lists import ScoreLists
 
 
@@ -25,7 +25,7 @@ def linear(lists: ScoreLists, k: int) -> PerDocument:
     varied = lists.high > lists.low
     scale = np.divide(1.0, lists.high - lists.low, out=np.zeros(len(varied)), where=varied)
     middle = np.where(varied, (lists.low + lists.high) * 0.5, 0.0)
-    return 0.5 + lists.each(scale) * (lists.scores - lists.each(middle))
+    return 0.5 + lists.repeat(scale) * (lists.scores - lists.repeat(middle))
 
 
 def reciprocal_rank(lists: ScoreLists, k: int) -> PerDocument:
@@ -33,17 +33,17 @@ def reciprocal_rank(lists: ScoreLists, k: int) -> PerDocument:
     return 1 / (k + lists.places())
 
 
-def write(given: Settings) -> str:
-    """A rank profile."""
-    functions = {name: "score_" + re.sub(r"\W", "_", name, flags=re.ASCII) for name in given.systems}
+def write(settings: EngineSettings) -> str:
+    """Write a rank profile."""
+    functions = {name: "score_" + re.sub(r"\W", "_", name, flags=re.ASCII) for name in settings.systems}
     if len(set(functions.values())) < len(functions):
-        raise IncompatibleError(f"systems {', '.join(given.systems)} would be functions of the same name in Vespa; rename them")
-    how = "normalize_linear({})" if given.normalize == "vespa-linear" else f"reciprocal_rank({{}}, {given.k})"
-    terms = [f"{weight!r} * {how.format(functions[name])}" for name, weight in zip(given.systems, given.weights, strict=True)]
+        raise IncompatibleError(f"systems {', '.join(settings.systems)} would be functions of the same name in Vespa; rename them")
+    normalizer = "normalize_linear({})" if settings.normalize == "vespa-linear" else f"reciprocal_rank({{}}, {settings.k})"
+    terms = [f"{weight!r} * {normalizer.format(functions[name])}" for name, weight in zip(settings.systems, settings.weights, strict=True)]
     lines = ["rank-profile hybrid {"]
     for name, function in functions.items():
-        lines += [f"    function {function}() {{", f"        expression: {given.part(name, 'RANK FEATURE')}", "    }"]
-    lines += ["    global-phase {", f"        rerank-count: {given.depth * len(given.systems)}", "        expression {"]
+        lines += [f"    function {function}() {{", f"        expression: {settings.part(name, 'RANK FEATURE')}", "    }"]
+    lines += ["    global-phase {", f"        rerank-count: {settings.depth * len(settings.systems)}", "        expression {"]
     lines += ["            " + "\n            + ".join(terms), "        }", "    }", "}"]
     return "\n".join(lines) + "\n"
 

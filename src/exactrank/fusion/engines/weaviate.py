@@ -10,20 +10,20 @@ one of the searches. A query says how many objects it returns, not how many each
 import numpy as np
 
 from exactrank._support.arrays import PerDocument
-from exactrank.fusion.engines.base import SearchEngine, Settings, pretty, scaled, single_sum
+from exactrank.fusion.engines.base import EngineSettings, SearchEngine, min_max_scores, pretty, single_sum
 from exactrank.fusion.lists import ScoreLists
 
 
 def relative_score(lists: ScoreLists, k: int) -> PerDocument:
     """(1)."""
     single = lists.single
-    return scaled(single, single.high, single.high == single.low, np.ones_like(single.high))
+    return min_max_scores(single, single.high, single.high == single.low, np.ones_like(single.high))
 
 
-def write(given: Settings) -> str:
-    """The arguments of a hybrid query."""
-    query = given.parts.get(given.systems[0], "QUERY")
-    return pretty({"hybrid": {"query": query, "alpha": given.weights[1], "fusionType": "relativeScoreFusion"}, "limit": given.depth})
+def write(settings: EngineSettings) -> str:
+    """Write the arguments of a hybrid query."""
+    query = settings.parts.get(settings.systems[0], "QUERY")
+    return pretty({"hybrid": {"query": query, "alpha": settings.weights[1], "fusionType": "relativeScoreFusion"}, "limit": settings.depth})
 
 
 WEAVIATE = SearchEngine("weaviate", {"weaviate-relative-score": relative_score}, write, systems=2, combine=single_sum)
