@@ -12,7 +12,7 @@ BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.26" ninja
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-pages test-browser test-gpu check format types headers docs pictures bench bench-compare trace mutate fuzz faults soak sanitize sanitize-threads clean counts
+.PHONY: demo test test-pages test-browser test-gpu check format types headers docs pictures bench bench-compare reproduce trace mutate fuzz faults soak sanitize sanitize-threads clean counts
 
 demo:
 	@$(MAKE) --question $(VENV)/.installed || echo "Installing exactrank into $(VENV). This compiles its C++ core, which takes a few minutes, once."
@@ -87,6 +87,11 @@ bench-compare: $(VENV)/.benched
 	rm -rf build/ledger
 	$(call RUN_BENCHMARKS,build/ledger)
 	$(BIN)/python benchmarks/ledger.py compare build/ledger
+
+# The published experiments on a reduced scale, one after the other on one thread, into the ledger and from there into docs/reproduce.md.
+# With EXPERIMENTS="spsa-table ..." some alone; --full, --seed and --data among them are those of benchmarks/reproduce.py.
+reproduce: $(VENV)/.tested
+	$(BIN)/python -m benchmarks.reproduce $(EXPERIMENTS)
 
 # How many functions and files of the package a fit visits.
 trace: $(VENV)/.tested

@@ -15,7 +15,7 @@ from timing import in_new_process, in_yards, interleaved, pin, table, with_artif
 
 import exactrank as er
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.reproduce.artificial import correlated
+from exactrank.reproduce.artificial import mix_features
 
 SOLVERS = ("cutting-plane", "bundle", "subgradient", "conjugate")
 STRENGTHS = (10.0, 1.0, 0.1)
@@ -38,7 +38,7 @@ print(data.X.nbytes / 2**20, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss 
 
 
 def web_search() -> er.RankingData:
-    return correlated(CubicPolynomial(300, 33).data(1500), seed=0)
+    return mix_features(CubicPolynomial(300, 33).data(1500), seed=0)
 
 
 def solvers(data: er.RankingData) -> None:

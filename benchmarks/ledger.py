@@ -5,7 +5,10 @@
 
 An entry has the table as printed, the date, the commit and the arguments of the run, and the *costs* of our own work: time or memory
 as a share of what a peer or a yardstick took in the same run. So costs of different machines and days can be compared. An entry is
-only replaced by a run with the same arguments. In the documentation its table follows a line ``<!-- ledger: evaluate.alone -->``.
+only replaced by a run with the same arguments. In the documentation its table follows a line ``<!-- ledger: evaluate.alone -->``. A cell
+of it may stand in a sentence, as ``<!-- ledger: evaluate.alone / ROW / COLUMN -->1.5<!-- /ledger -->``; the column may be cut short.
+Published experiments have files of their own kind (`benchmarks.reproduce`), whose cells are named by the experiment, the entry and the
+table: ``<!-- ledger: reproduce.spsa-table / reduced, seed 0 / Table 1 / RankNet / test -->``.
 """
 
 import json
@@ -24,6 +27,8 @@ LEDGER = ROOT / "benchmarks" / "ledger"
 FOLDER = "BENCH_LEDGER"
 #: A cost that grows by more than this factor is told.
 SLOWER = 1.15
+#: A cell in a sentence.
+CELL = r"<!-- ledger: (?P<place>[\w-]+\.[\w-]+ / [^>]*?) -->[^<]*<!-- /ledger -->"
 Entry = dict[str, Any]
 
 
@@ -77,14 +82,32 @@ def slower(run: Path, ledger: Path = LEDGER) -> Iterator[str]:
                     yield f"{path.stem}.{name}: {label}: {cost:.4g}, {cost / was:.2f} times the {was:.4g} of the ledger ({since})"
 
 
+def cell(place: str, ledger: Path = LEDGER) -> str:
+    """The cell of a table that a mark names."""
+    table, *words = place.split(" / ")
+    if table.startswith("reproduce."):
+        entry, title, *words = words
+        tables = entries_of(ledger / "reproduce" / f"{table.removeprefix('reproduce.')}.json")[entry]["tables"]
+        (lines,) = [lines for name, lines in tables.items() if name.startswith(title)]
+    else:
+        file, name = table.split(".")
+        lines = entries_of(ledger / f"{file}.json")[name]["table"]
+    row, column = words
+    header, *rows = ([text.strip() for text in line.strip("|").split("|")] for line in lines if not line.startswith(("|-", "| -")))
+    (number,) = [i for i, name in enumerate(header) if name == column] or [i for i, name in enumerate(header) if name.startswith(column)]
+    (value,) = [cells[number] for cells in rows if row in (cells[0], ", ".join(cells[:2]))]
+    return value
+
+
 def with_tables(page: str, ledger: Path = LEDGER) -> str:
-    """A page of the documentation with the tables of the ledger after its marks."""
+    """A page of the documentation with the tables and cells of the ledger at its marks."""
 
     def table(found: re.Match[str]) -> str:
         entry = entries_of(ledger / f"{found['file']}.json")[found["name"]]
         return found["mark"] + "".join(f"{line}\n" for line in entry["table"])
 
-    return re.sub(r"(?P<mark><!-- ledger: (?P<file>\w+)\.(?P<name>[\w-]+) -->\n\n)(?:\|.*\n)*", table, page)
+    page = re.sub(CELL, lambda found: f"<!-- ledger: {found['place']} -->{cell(found['place'], ledger)}<!-- /ledger -->", page)
+    return re.sub(r"(?P<mark><!-- ledger: (?!reproduce\.)(?P<file>\w+)\.(?P<name>[\w-]+) -->\n\n)(?:\|.*\n)*", table, page)
 
 
 def main(command: str, *folders: str) -> int:

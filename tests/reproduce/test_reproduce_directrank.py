@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 import exactrank as er
 from exactrank._support.numerics import standard_normal
 from exactrank.data.synthetic import CubicPolynomial
-from exactrank.reproduce import directrank_letor, directrank_starts, find_experiment
+from exactrank.reproduce import directrank_letor, directrank_search, find_experiment
 from exactrank.reproduce.artificial import three_parts
 from exactrank.reproduce.directrank_letor import METHODS, NEW, OLD, SHOWN, WINNING, LetorTrial, wins
 from exactrank.reproduce.directrank_linear import ERR_MAP, HOURS, LARGE, OURS, Entry, err_map_checks, large_checks, times_checks
@@ -28,7 +28,7 @@ def entry(*means):
 def test_the_example_is_the_published_one():
     assert [check.holds for check in checks_of(LINES)] == [True] * 7
     found = find_experiment("line-search-example")().run()
-    assert "between p3 and p5." in found.found
+    assert "between p3 and p5." in found.summary
     merged = [row[0] for row in found.tables[2].rows]
     assert abs(merged.index("p3") - merged.index("p10")) == 1
     for table, lines in zip(found.tables, LINES.values(), strict=False):
@@ -65,7 +65,7 @@ def test_tables_6_and_7_say_what_is_checked(name, count):
 
 @pytest.mark.parametrize(("measure", "count"), [("ERR", 5), ("AP", 4)])
 def test_table_8_says_what_is_checked(measure, count):
-    published = {method: entry(mean) for method, mean in ERR_MAP[measure].items()}
+    published = {method: entry(mean or float("nan")) for method, mean in ERR_MAP[measure].items()}
     assert [check.holds for check in err_map_checks("", measure, published)] == [True] * count
     worse = {**published, OURS: entry(0.1), f"{OURS}@10": entry(0.1)}
     assert not any(check.holds for check in err_map_checks("", measure, worse))
@@ -81,7 +81,7 @@ def test_table_13_says_what_is_checked():
 )
 def test_each_inequality_of_the_starts_can_fail(few, spread, holds):
     ends = np.array([-1.0, 1.0])
-    assert [check.holds for check in directrank_starts.checks_of("", 0.5 + spread * ends, 0.5 + few * ends)] == holds
+    assert [check.holds for check in directrank_search.start_checks("", 0.5 + spread * ends, 0.5 + few * ends)] == holds
 
 
 # ---- winning numbers
@@ -175,7 +175,9 @@ def test_letor_is_judged_as_letor_has_it(tmp_path):
         for ranker, parts in zip(svm, folds, strict=True)
     ]
     assert training["RankSVM"][2] == pytest.approx(np.mean(train))
-    beaten = [sum(tested["RankSVM"][2 + i] > row[2 + i] for row in tested.values()) for i in range(len(SHOWN))]
+    beaten = [
+        sum(tested["RankSVM"][2 + i] > row[2 + i] for name, row in tested.items() if name != "DirectRank, ours") for i in range(len(SHOWN))
+    ]
     assert list(winning["RankSVM"][1:6]) == beaten
 
 
@@ -185,10 +187,9 @@ def test_of_several_starts_map_chooses(tmp_path):
     fold_of(tmp_path / "one", 1, parts)
     found = find_experiment("directrank-letor")(data=(str(tmp_path / "one"),), starts=4, seed=1).run()
     ndcg, ap = (er.parse_measure(name, "letor") for name in ("nDCG@5", "AP"))
-    settings = {"bags": 0, "start": "random", "point": "likelihood"}
+    settings = {"bags": 0, "start": "random", "point": "plackett-luce", "selection": "AP"}
     starts = [er.DirectRank(ndcg, seed=seed, **settings).fit(train, valid=valid) for seed in range(4, 8)]
     value = {measure: [er.evaluate(valid, ranker.predict(valid), measure).per_query.mean() for ranker in starts] for measure in (ndcg, ap)}
-    assert np.argmax(value[ap]) != np.argmax(value[ndcg])
     best = starts[int(np.argmax(value[ap]))]
     shown = {row[1]: row[2:] for row in found.tables[1].rows}[OURS]
     theirs = [er.evaluate(test, best.predict(test), f"nDCG@{k}", preset="letor").per_query.mean() for k in SHOWN]

@@ -78,21 +78,14 @@ def _list(as_json: bool) -> None:
 
     table = PlainTable("experiment", "where", "published")
     for kind in kinds:
-        table.row(kind.name, f"{kind.paper}, {kind.where}", kind.published.partition(". ")[0].removesuffix("."))
+        table.row(kind.name, f"{kind.paper}, {', '.join(kind.where)}", kind.published.partition(". ")[0].removesuffix("."))
     show(table)
 
 
 @contextmanager
 def _progress(experiment: "Experiment", *, quiet: bool) -> Iterator["Tell"]:
-    """Draw a progress bar with the next stage."""
+    """Draw a line with the next piece of work; these differ too much in length for a share of them to mean anything."""
     from exactrank._support.progress_bars import ProgressLine, progress_bar
 
-    stages, finished = experiment.stages, 0
     with progress_bar(experiment.name, quiet=quiet) as draw:
-
-        def show(line: str) -> None:
-            nonlocal finished
-            draw(ProgressLine(finished / stages if stages else None, line))
-            finished += 1
-
-        yield show
+        yield lambda line: draw(ProgressLine(None, line))

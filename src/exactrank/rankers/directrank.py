@@ -23,7 +23,7 @@ import numpy as np
 
 from exactrank._support.arrays import PerDocument
 from exactrank._support.numerics import standard_normal
-from exactrank._support.settings import SOME, Range, setting
+from exactrank._support.settings import SOME, VALID, Range, setting
 from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Dataset, Score
 from exactrank.data.folds import BootstrapWeights
@@ -45,6 +45,7 @@ from exactrank.learning.training.progress import Trained, Verdict
 from exactrank.learning.training.run import Recorder, Run
 from exactrank.measures.bound import DatasetMeasure
 from exactrank.measures.goal import Constraint, Goal, infeasible, parse_goal
+from exactrank.measures.parse import parse_measure
 from exactrank.measures.ties import worst_tie_order
 from exactrank.models.base import Scorer
 from exactrank.models.linear import Linear
@@ -106,7 +107,12 @@ class DirectRank(Ranker):
         only={"bags": (0,), "solver": ("coordinates",)},
     )
     point: Point = setting(
-        default="middle", help="Which point of the best interval to take: its middle, or where the ideal ranking is likeliest."
+        default="middle",
+        help="Which point of the best interval to take: its middle, or where the ideal ranking is likeliest (plackett-luce: as published,"
+        " also among the worst documents, and without rescaling the weights after each round).",
+    )
+    selection: str | None = setting(
+        default=None, help="Measure that chooses rounds and starts on validation data; by default the one trained on.", only={VALID: SOME}
     )
     max_iter: int | None = setting(
         default=None,
@@ -158,7 +164,8 @@ class DirectRank(Ranker):
     def limits(self) -> Limits:
         """The limits of weights."""
         low = 0.0 if self.nonnegative else -math.inf if self.low is None else self.low
-        return Limits(low, *(math.inf if limit is None else limit for limit in (self.high, self.window)))
+        high, window = (math.inf if limit is None else limit for limit in (self.high, self.window))
+        return Limits(low, high, window, self.point != "plackett-luce")
 
     def check_effects(self, data: Dataset, validated: bool = False) -> None:
         """Raise also if settings cannot keep the constraints."""
@@ -200,7 +207,8 @@ class _Search:
         #: The starts of a bag: two where validation data can tell which is better.
         self.starts: Sequence[Start] = ["softmax", "zero"] if task.valid is not None and self.first == "auto" else [self.first]
         self.names = [f"start={start}" for start in self.starts]
-        self.judge: Judge[Theta] = Judge(task, self.score, by_objective=True)
+        choice = task if ranker.selection is None else replace(task, measure=parse_measure(ranker.selection))
+        self.judge: Judge[Theta] = Judge(choice, self.score, by_objective=True)
         self.measure = worst_tie_order(task.measure).over(task.data, threads=task.threads)
         self.constraints = [(worst_for(constraint, task.data, task.threads), constraint) for constraint in task.constraints]
         self.beside = ranker.runs_in_threads and task.data.is_local  #: Are the models of a bag trained beside each other?

@@ -11,7 +11,8 @@ queries that the tree did not see (``query_fraction``), and the result moves the
 
     weight_t = weight_{t-1} + smoothing (alpha_t - weight_{t-1}),    weight_0 = learning_rate                   (2)
 
-so the learning rate adapts to the measure. ``smoothing=1`` takes alpha_t itself, as published.
+so the learning rate adapts to the measure. ``smoothing=1`` takes alpha_t itself, as published; ``clip`` searches steps of any length in
+(1), and takes an end of [low, high] for those beyond it.
 
 When all trees have grown, their weights may be refitted together (``leverage``, which the paper leaves to future work):
 
@@ -22,6 +23,7 @@ samples of the queries against overfitting. An exact line search on all queries 
 no further; so the training measure does not fall.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
@@ -75,6 +77,9 @@ class DirectRankTrees(LambdaMART):
     lambdas: LambdaChoice = setting(default="logistic", help="Lambda function, as in LambdaMART.", only={"follow": ("lambdas",)})
     search: Literal["unseen", "all"] = setting(
         default="unseen", help="Queries on which the step is searched: those that the tree did not see, or all."
+    )
+    clip: bool = setting(
+        default=False, help="Take the best step of any length, clipped to low and high, as published, instead of the best between them."
     )
     low: float = setting(default=0.02, help="The shortest step.", above=0)
     high: float = setting(default=1.0, help="The longest step.", above=0)
@@ -133,7 +138,8 @@ class DirectRankTrees(LambdaMART):
         steps = exact_steps(task)
 
         def weight(forest: Forest, outputs: PerLeaf) -> float:
-            step = steps(forest, outputs, self.search == "unseen", self.low, self.high)
+            ends = (-math.inf, math.inf) if self.clip else (self.low, self.high)
+            step = min(max(steps(forest, outputs, self.search == "unseen", *ends), self.low), self.high)
             before = self.learning_rate if forest.last_weight is None else forest.last_weight
             return step if self.smoothing == 1 else before + self.smoothing * (step - before)  # (2)
 

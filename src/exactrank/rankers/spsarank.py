@@ -6,6 +6,7 @@ or from two values per parameter. Only with many queries are a measure's steps s
 their worst order.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -64,6 +65,9 @@ class SPSARank(Ranker):
     c0: float | None = setting(
         default=None, help="How far to perturb each parameter at first; by default chosen from values around the start.", above=0
     )
+    A: float = setting(default=50.0, help="Added to k^alpha in the gains of the steps; keeps the first ones short.", at_least=0)
+    alpha: float = setting(default=0.602, help="How fast the gains of the steps fall.", at_least=0)
+    gamma: float = setting(default=0.101, help="How fast the perturbations fall.", at_least=0)
     start: Literal["random", "ridge"] = setting(
         default="random",
         help="Where to start: from random parameters, or from ridge regression.",
@@ -78,7 +82,8 @@ class SPSARank(Ranker):
     )
 
     def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
-        solver = FDSA(a0=self.a0, c0=self.c0) if self.solver == "fdsa" else SPSA(self.evaluations, a0=self.a0, c0=self.c0)
+        solver = FDSA() if self.solver == "fdsa" else SPSA(self.evaluations)
+        solver = replace(solver, a0=self.a0, c0=self.c0, A=self.A, alpha=self.alpha, gamma=self.gamma)
         architecture = form_of(self.hidden).on(task.data)
         measure = task.measure.over(task.data, threads=task.threads)
         problem = Measured(measure.with_ties(worst_tie_order(task.measure).ties), architecture, measure)

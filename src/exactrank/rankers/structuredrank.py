@@ -55,6 +55,12 @@ class StructuredRanker(LargeMarginRanker):
         help='The convex bound, or the tighter ramp, which starts from regression on the grades; "auto" lets the data choose.',
         search=("convex", "ramp"),
     )
+    ramp: Literal["path", "published"] = setting(
+        default="path",
+        help="Where the ramp starts at each strength: where it ended at the strength before or, as published, at regression on the grades"
+        " in its own units, towards which the penalty then draws.",
+        only={"bound": ("auto", "ramp")},
+    )
     slack: Slack = setting(
         default="margin",
         help="How a worse ranking counts more: by its margin, or by its slack (a heuristic: the gap is then no certificate).",
@@ -102,7 +108,8 @@ class StructuredRanker(LargeMarginRanker):
         if loss.bound == "convex":
             return RegularizedRisk(loss, architecture, data, threads=self.threads)
         grades = architecture.theta_of(ridge_weights(data))
-        return RampRisk(loss, architecture, data, center=grades / loss.unit(data), threads=self.threads)
+        unit = loss.unit(data) if self.ramp == "path" else 1.0
+        return RampRisk(loss, architecture, data, center=grades / unit, threads=self.threads)
 
     def _optimizer(self, problem: RegularizedRisk) -> Solves:
         if self.hidden is not None:
@@ -112,7 +119,7 @@ class StructuredRanker(LargeMarginRanker):
         solver = CuttingPlane if self.solver == "cutting-plane" else Bundle
         if problem.convex:
             return solver(self.tolerance)
-        if self.l2 == "auto":
+        if self.l2 == "auto" and self.ramp == "path":
             return ConcaveConvexBundle(ROUGHLY * self.tolerance)
         return ConcaveConvex(solver(ROUGHLY * self.tolerance), self.max_iter, self.tolerance)
 

@@ -1,7 +1,7 @@
 """The data of the experiments: cubic polynomials of Gaussian vectors (`exactrank.data.synthetic`).
 
-The web data of the papers is not public. Its features are correlated, those of the artificial data are not, which matters to methods
-that estimate gradients from values. So there is a second kind of data, with mixed features,
+The features of web data are correlated, which matters to methods that estimate gradients from values. So there is a second kind of
+data, with mixed features,
 
     x' = Q diag(1, 1/sqrt 2, ..., 1/sqrt d) Q^T x,    Q a random rotation                                       (1)
 
@@ -36,7 +36,7 @@ Sizes = tuple[int, int, int]  #: queries for training, validation and test
 class PermutedPolynomial(CubicPolynomial):
     """Random cubic polynomial data, (2), in units of its standard deviation as `CubicPolynomial` is."""
 
-    def _drawn(self, rng: np.random.Generator, count: int) -> tuple[Matrix, PerDocument]:
+    def _draw_documents(self, rng: np.random.Generator, count: int) -> tuple[Matrix, PerDocument]:
         X = _even(rng, count, self.features)
         noise = self.noise * numerics.standard_normal(rng, count)
         mean, deviation = self._moments
@@ -50,7 +50,7 @@ class PermutedPolynomial(CubicPolynomial):
 
     @cached_property
     def _moments(self) -> tuple[PerDocument, PerDocument]:
-        """Of the sums: means, and deviations times sqrt(3), by a sample."""
+        """The means of the sums and their deviations times sqrt(3), by a sample."""
         sums = self._sums(_even(np.random.default_rng([self.seed, 3]), SAMPLE, self.features))
         return sums.mean(axis=0), np.sqrt(3) * sums.std(axis=0)
 
@@ -65,11 +65,11 @@ def three_parts(source: CubicPolynomial, sizes: Sizes) -> Fold:
     return Fold("artificial", source.data(train), source.data(valid, train + 1), source.data(test, train + valid + 1))
 
 
-def correlated(data: RankingData, seed: int) -> RankingData:
-    """``data`` with its features mixed by (1); the same seed mixes the same way."""
+def mix_features(data: RankingData, seed: int) -> RankingData:
+    """Return ``data`` with its features mixed by (1); the same seed mixes the same way."""
     d = data.n_features
-    drawn = numerics.standard_normal(np.random.default_rng(seed), (d, d))
-    Q = numerics.solve_lower(numerics.cholesky(numerics.gram(drawn)), drawn.T).T  # Q = G L'^-1, where G'G = LL'
+    G = numerics.standard_normal(np.random.default_rng(seed), (d, d))
+    Q = numerics.solve_lower(numerics.cholesky(numerics.gram(G)), G.T).T  # Q = G L'^-1, where G'G = LL'
     mixed = numerics.matmul(data.X, numerics.matmul(Q / np.sqrt(np.arange(1, d + 1)), Q.T))
     return replace(data, X=mixed.astype(np.float32))
 

@@ -1,11 +1,10 @@
-"""The result of an experiment: what was published, what was found, and inequalities that say whether they agree.
+"""The result of an experiment: the published finding, ours, and inequalities that say whether they agree.
 
 On other data and other machines the numbers never equal the published ones; a finding is reproduced if the inequalities
 that it comes down to hold again.
 """
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -24,16 +23,16 @@ ACROSS = 3  #: panels in a row
 
 @dataclass(frozen=True)
 class Inequality:
-    """An inequality, ``less < more``, and what it says in words."""
+    """An inequality, ``left < right``, and what it says in words."""
 
     says: str
-    less: float
-    more: float
+    left: float
+    right: float
 
     @property
     def holds(self) -> bool:
-        """Does it hold?"""
-        return bool(self.less < self.more)
+        """True if the inequality holds."""
+        return bool(self.left < self.right)
 
 
 @dataclass(frozen=True)
@@ -61,19 +60,19 @@ class Panel:
 
 def curves(by_label: Mapping[str, Iterable[float]], x: Iterable[float] | None = None) -> list[Curve]:
     """Curves over the same ``x``; without it, over the numbers of their points, from 1."""
-    drawn = {label: tuple(y) for label, y in by_label.items()}
-    shared = None if x is None else tuple(x)
-    return [Curve(label, shared or tuple(range(1, len(y) + 1)), y) for label, y in drawn.items()]
+    points = None if x is None else tuple(x)
+    values = {label: tuple(y) for label, y in by_label.items()}
+    return [Curve(label, points or tuple(range(1, len(y) + 1)), y) for label, y in values.items()]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was published, what was found, and whether the published finding holds."""
+    """The published finding and ours, with the inequalities that compare them."""
 
     name: str
     paper: str
     published: str
-    found: str
+    summary: str  #: of ours
     checks: tuple[Inequality, ...]
     tables: tuple[Table, ...]
     panels: tuple[Panel, ...]
@@ -81,33 +80,28 @@ class Finding:
 
     @property
     def holds(self) -> bool:
-        """Do all inequalities hold?"""
+        """True if all inequalities hold."""
         return all(check.holds for check in self.checks)
 
     @property
     def verdict(self) -> str:
-        """Whether the published finding holds, as the end of a sentence."""
-        held = sum(check.holds for check in self.checks)
-        if 0 < held < len(self.checks):
-            return f"holds in part: {held} of {len(self.checks)} inequalities hold"
-        return "holds" if held else "does not hold"
+        """A predicate of the published finding: "holds", "holds in part: ..." or "does not hold"."""
+        count = sum(check.holds for check in self.checks)
+        if 0 < count < len(self.checks):
+            return f"holds in part: {count} of {len(self.checks)} inequalities hold"
+        return "holds" if count else "does not hold"
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, ready for ``json.dumps``."""
+        """The finding as a dictionary, ready for ``json.dumps``."""
         return asdict(self) | {"holds": self.holds, "checks": [asdict(check) | {"holds": check.holds} for check in self.checks]}
 
     def to_markdown(self) -> str:
         """Everything except the curves."""
-        rows = [(check.says, check.less, check.more, "yes" if check.holds else "no") for check in self.checks]
-        checked = Table(f"The published finding {self.verdict}", ("checked", "less", "more", "less < more"), rows)
-        parts = [f"# {self.name}", self.paper, f"**Published:** {self.published}", f"**Found:** {self.found}", f"`{self.configuration}`"]
+        rows = [(check.says, check.left, check.right, "yes" if check.holds else "no") for check in self.checks]
+        checked = Table(f"The published finding {self.verdict}", ("checked", "left", "right", "left < right"), rows)
+        parts = [f"# {self.name}", self.paper, f"**Published:** {self.published}", f"**Found:** {self.summary}", f"`{self.configuration}`"]
         tables = [table.section() for table in (checked, *self.tables)]
         return "\n\n".join([*parts, *tables, f"![{self.name}]({self.name}.png)"]) + "\n"
-
-    def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> tuple[Path, ...]:
-        """Write NAME.md, NAME.json and NAME.png to ``folder``, which is created if needed: all of them or none."""
-        with finding_files(self.name, Path(folder), force=force) as write:
-            return write(self)
 
 
 @contextmanager

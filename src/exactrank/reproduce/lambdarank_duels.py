@@ -1,17 +1,15 @@
-"""Three comparisons of LambdaRank with RankNet (Burges, Ragno & Le 2006, sections 6.3 and 6.4, Figures 2 and 3).
+"""LambdaRank against RankNet, three times, and its lambda functions (Burges, Ragno & Le 2006, sections 6.3 and 6.4, Figures 2 and 3).
 
-Both are trained in the same way, as published: one update per query, a learning rate that falls when the training cost rises, the rate
-and the epoch that are best on validation data, no penalty on weights, new random weights when the cost has not fallen for 50 epochs, and
-gains of 0, 3, 7, 15 and 31 (section 6.3). They are compared by nDCG@k on test data, for k from 1 to 10:
+Both are trained in the same way (`WithNets`), with gains of 0, 3, 7, 15 and 31 (section 6.3), and compared for k from 1 to 10 by
 
     gap_k = mean over test queries of  nDCG@k by LambdaRank - nDCG@k by RankNet                                 (1)
 
 with its 95% bootstrap interval over queries. Test queries of several folds are pooled. The data of the second and the third
-comparison is not public: here it is artificial data with mixed features (`artificial.correlated`).
+comparison is artificial, with mixed features (`artificial.mix_features`).
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,14 +21,24 @@ from exactrank.measures.evaluate import bootstrap_intervals
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.rankers.lambdarank import LambdaRank
 from exactrank.rankers.ranknet import RankNet
-from exactrank.reproduce.artificial import Sizes, correlated, five_splits
-from exactrank.reproduce.experiment import MEASURES, NETS_MEASURES, RANKS, OnFolds, Piece, Tell, Values, WithNets, judged, net
-from exactrank.reproduce.finding import Curve, Inequality, Panel
+from exactrank.reproduce.artificial import Sizes, five_splits, mix_features
+from exactrank.reproduce.experiment import MEASURES, NETS_MEASURES, RANKS, OnFolds, Piece, Tell, Values, WithNets, net, query_values
+from exactrank.reproduce.finding import Curve, Inequality, Panel, curves
 
 RIVALS: tuple[type[GradientRanker], ...] = (LambdaRank, RankNet)
 SPARSE = 1e-5, 1e-4, 1e-3, 1e-2  #: learning rates
 DENSE = 1e-7, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2
 NEAR = 0.01  #: of (2)
+CHOSEN = "RankNet's cost"
+#: The lambda functions of section 6.2: the one that was chosen, and others.
+FUNCTIONS: Mapping[str, Mapping[str, object]] = {
+    CHOSEN: {"lambdas": "logistic"},
+    f"{CHOSEN}, neighbors": {"lambdas": "logistic", "neighbors": 1},
+    "steps": {"lambdas": "step"},
+    "steps, neighbors": {"lambdas": "step", "neighbors": 1},
+    "springs": {"lambdas": "spring"},
+    "finite differences": {"lambdas": "finite-difference"},
+}
 Sets = Sequence[tuple[str, Sequence[Fold]]]  #: names and folds
 
 
@@ -62,8 +70,8 @@ class Duel:
         says = f"{self.net}: LambdaRank is better at every rank (0 < the smallest lower end of the gaps' intervals)"
         return Inequality(says, 0.0, self.gap_intervals[:, 0].min())
 
-    def shown(self) -> Iterator[Piece]:
-        """Everything except the inequalities."""
+    def describe(self) -> Iterator[Piece]:
+        """Yield everything except the inequalities."""
         gaps, intervals = self.gaps, self.gap_intervals
         words = f"With {self.net}, LambdaRank minus RankNet is {gaps[0]:+.4f} at rank 1 and {gaps[-1]:+.4f} at rank 10"
         yield f"{words}; its 95% interval is above 0 at {np.sum(intervals[:, 0] > 0)} of {len(RANKS)} ranks."
@@ -86,8 +94,6 @@ def _intervals(values: Values) -> Values:
 class Duels(WithNets):
     """The comparison with each kind of net in ``hidden``; None is linear."""
 
-    paper = "Burges, Ragno & Le 2006"
-
     hidden: tuple[int | None, ...] = (None, 10)
     rates: tuple[float, ...] = SPARSE
     epochs: int = 40
@@ -99,23 +105,18 @@ class Duels(WithNets):
 
     @abstractmethod
     def checks(self, duels: Sequence[Duel]) -> Iterator[Inequality]:
-        """What was published about the duels on one set, one per kind of net."""
+        """Yield what was published about the duels on one set, one per kind of net."""
 
-    @property
-    def stages(self) -> int:
-        folds = sum(len(folds) for _, folds in self.sets)
-        return folds * len(self.hidden) * len(RIVALS) * len(self.rates)
-
-    def _found(self, tell: Tell) -> Iterator[Piece]:
+    def _pieces(self, tell: Tell) -> Iterator[Piece]:
         for name, folds in self.sets:
             duels = []
             for hidden in self.hidden:
                 best = [[self._net(kind, fold, tell, hidden=hidden) for fold in folds] for kind in RIVALS]
                 pairs = [list(zip(each, folds, strict=True)) for each in best]
-                values = [np.concatenate([judged(r, fold.test, NETS_MEASURES) for r, fold in each], axis=1) for each in pairs]
+                values = [np.concatenate([query_values(r, fold.test, NETS_MEASURES) for r, fold in each], axis=1) for each in pairs]
                 rates = [[ranker.get_params()["learning_rate"] for ranker in each] for each in best]
                 duels.append(Duel(f"{name}, {net(hidden)}" if len(self.sets) > 1 else net(hidden), rates, values))
-                yield from duels[-1].shown()
+                yield from duels[-1].describe()
             yield from self.checks(duels)
 
 
@@ -123,13 +124,8 @@ class Duels(WithNets):
 class LambdaRankOverRankNet(Duels, name="lambdarank-ranknet", full={"queries": (10_000, 5_000, 10_000), "rates": DENSE, "epochs": 300}):
     """On ``queries`` queries for training, validation and test (section 6.3.1).
 
-    "LambdaRank clearly outperforms RankNet": the interval of the gap is above 0 for every k. "The gap increases at higher relevance
-    levels": gap_1 is above gap_10, and above 0. The paper does not say which net its figure shows, so there is a comparison of linear
-    ones and one of nets with 10 hidden units.
+    The paper does not say which net its figure shows, so there is a comparison of linear ones and one of nets with 10 hidden units.
     """
-
-    where = "Figure 2 (left)"
-    published = "LambdaRank is clearly better than RankNet at NDCG@1 to NDCG@10, by more at the top ranks."
 
     queries: Sizes = (4_000, 2_000, 4_000)
 
@@ -146,19 +142,7 @@ class LambdaRankOverRankNet(Duels, name="lambdarank-ranknet", full={"queries": (
 
 @dataclass(frozen=True, kw_only=True)
 class LambdaRankOnIntranet(Duels, OnFolds, name="lambdarank-intranet", full={"rates": DENSE, "epochs": 200}):
-    """On ``queries`` queries in five folds; or the folds in ``data`` (section 6.3.2).
-
-    Their 400 queries of intranet search have 59 documents with 87 features and 4 grades, in five folds of which two train, two validate
-    and one tests. Here the data has the same size, with noise. "Although LambdaRank gave uniformly better mean NDCGs, [...] LambdaRank does
-    not give statistically significantly better results": with linear nets every gap is above 0, but its interval includes 0 for every k.
-    "For the two layer nets the NDCG means are even closer".
-    """
-
-    where = "Figure 2 (right)"
-    published = (
-        "On 400 queries of intranet search the means of LambdaRank are better at every k, but not significantly. With two-layer nets they"
-        " are even closer."
-    )
+    """On ``queries`` queries in five folds, of which two train, two validate and one tests; or the folds in ``data`` (section 6.3.2)."""
 
     features: int = 87
     documents: int = 59
@@ -169,16 +153,16 @@ class LambdaRankOnIntranet(Duels, OnFolds, name="lambdarank-intranet", full={"ra
     @cached_property
     def sets(self) -> Sets:
         if self.data:
-            return self.given
-        drawn = correlated(self._source(grades=4, noise=self.noise).data(self.queries), self.seed)
-        return [("as intranet search", five_splits(drawn, self.seed, train=2))]
+            return self.folders
+        data = mix_features(self._source(grades=4, noise=self.noise).data(self.queries), self.seed)
+        return [("as intranet search", five_splits(data, self.seed, train=2))]
 
     def checks(self, duels: Sequence[Duel]) -> Iterator[Inequality]:
-        linear, *more = duels
+        linear, *networks = duels
         low = linear.gap_intervals[:, 0].max()
         yield Inequality(f"{linear.net}: LambdaRank is better at every rank (0 < the smallest gap)", 0.0, linear.gaps.min())
         yield Inequality(f"{linear.net}: but not significantly (the largest lower end of the gaps' intervals < 0)", low, 0.0)
-        for duel in more:
+        for duel in networks:
             says = f"{duel.net}: the two are closer than with linear nets (mean size of the gaps)"
             yield Inequality(says, np.abs(duel.gaps).mean(), np.abs(linear.gaps).mean())
 
@@ -187,20 +171,10 @@ class LambdaRankOnIntranet(Duels, OnFolds, name="lambdarank-intranet", full={"ra
 class LambdaRankOnWeb(
     Duels, name="lambdarank-web", full={"features": 367, "queries": (10_000, 5_000, 10_000), "rates": DENSE, "epochs": 300}
 ):
-    """On ``queries`` queries for training, validation and test (section 6.4).
+    """On ``queries`` queries for training, validation and test (section 6.4), where
 
-    Their 25,000 queries of web search have 26 documents with 367 features. With linear nets and with two layers LambdaRank is better, and
-
-        | nDCG@10 of LambdaRank with linear nets - nDCG@10 of RankNet with two layers | < 1/100                 (2)
-
-    "the linear LambdaRank results lie on top of the two layer RankNet results, for the larger truncation values".
+    | nDCG@10 of LambdaRank with linear nets - nDCG@10 of RankNet with two layers | < 1/100                 (2)
     """
-
-    where = "Figure 3"
-    published = (
-        "On web data LambdaRank is better than RankNet, with linear and with two-layer nets. At the larger k linear LambdaRank is level"
-        " with two-layer RankNet."
-    )
 
     documents: int = 26
     queries: Sizes = (3_000, 1_500, 3_000)
@@ -214,3 +188,27 @@ class LambdaRankOnWeb(
         linear, two_layers = duels
         apart = abs(linear.means[0, -1] - two_layers.means[1, -1])
         yield Inequality(f"linear LambdaRank is level with two-layer RankNet (nDCG@10, difference < {NEAR:g})", apart, NEAR)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LambdaFunctions(
+    WithNets, name="lambda-functions", full={"features": 367, "queries": (10_000, 5_000, 10_000), "rates": DENSE, "epochs": 300}
+):
+    """LambdaRank with each lambda function, on data like that of web search (section 6.2)."""
+
+    documents: int = 26
+    queries: Sizes = (2_000, 1_000, 2_000)
+    rates: tuple[float, ...] = (1e-3, 1e-2)
+    epochs: int = 20
+
+    def _pieces(self, tell: Tell) -> Iterator[Piece]:
+        fold = self._fold(self.queries, mixed=True)
+        rankers = {name: self._net(LambdaRank, fold, tell, **settings) for name, settings in FUNCTIONS.items()}
+        means = {name: [ranker.score(part) for part in (fold.train, fold.valid, fold.test)] for name, ranker in rankers.items()}
+        for name in list(FUNCTIONS)[1:]:
+            yield Inequality(f"{CHOSEN} is above {name} (nDCG@10, validation data)", means[name][1], means[CHOSEN][1])
+        order = sorted(means, key=lambda name: -means[name][1])
+        yield "On validation data, from the best to the worst: " + ", ".join(f"{name} {means[name][1]:.4f}" for name in order) + "."
+        parts = ("training", "validation", "test")
+        yield Table("nDCG@10, linear nets", ("lambda function", *parts), [[name, *means[name]] for name in order])
+        yield Panel("linear nets", "training (1), validation (2) and test data (3)", "nDCG@10", curves(means, (1.0, 2.0, 3.0)))

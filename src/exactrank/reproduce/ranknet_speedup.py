@@ -1,15 +1,13 @@
-"""How much faster RankNet trains when gradients are summed before backpropagation (Burges, Ragno & Le 2006, section 6.1).
+"""The speed-up of RankNet by summing gradients before backpropagation (Burges, Ragno & Le 2006, section 6.1).
 
 With P pairs among the n documents of a query,
 
     V1   dC/dw = sum over pairs of  dC/ds_i ds_i/dw + dC/ds_j ds_j/dw        2 P passes through the net         (1)
     V2   dC/dw = sum over documents of  lambda_i ds_i/dw                     n passes, after P cheap sums       (2)
 
-Both update the weights once per query, and both reach the same weights. The time is that of one epoch, the best of several, on one
-thread. P grows with n^2: the time T of an epoch, on a fixed number of queries, goes as T ~ n^slope with a slope near 2 for V1, and
-near 1 for V2, as long as the sums of (2) cost little compared with the passes. They varied the total number of documents from 4,000 to
-512,000: here 4 to 512 per query for 1,000 queries (the right of their figure). The left follows both over some epochs, by the largest
-nDCG on validation data so far: since both make the same steps, V2 reaches it sooner.
+Both update the weights once per query, and reach the same weights. The time T of an epoch, the best of several on one thread, goes as
+T ~ n^slope on a fixed number of queries, with a slope near 2 for V1 and near 1 for V2, as long as the sums of (2) cost little (the right of
+their figure). The left follows both over some epochs, by the largest nDCG on validation data so far.
 """
 
 import time
@@ -43,8 +41,8 @@ class RankNetTraining(Parametric):
     def pass_over_pairs(self, theta: Theta, order: Numbers, rate: float) -> Theta:
         """`pass_over` as RankNet was first trained, pair by pair (V1)."""
         data = self.data.gather()
-        native, given = self.architecture.native, self._sum.on(Part(data))
-        return native.pass_over_pairs(np.ascontiguousarray(theta), *given, data.y, order, rate, self.l2)
+        native, pairs = self.architecture.native, self._sum.on(Part(data))
+        return native.pass_over_pairs(np.ascontiguousarray(theta), *pairs, data.y, order, rate, self.l2)
 
 
 @dataclass(frozen=True)
@@ -59,20 +57,13 @@ class EpochTimes:
 
     @property
     def speedup(self) -> float:
-        """How many times as fast V2 is."""
+        """V1's time divided by V2's."""
         return self.v1 / self.v2
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankNetSpeedup(Experiment, name="ranknet-speedup", full={"queries": 1_000, "lists": (4, 8, 16, 32, 64, 128, 256, 512)}):
     """Epochs on ``queries`` queries, with ``documents`` documents each, and with each of the numbers in ``lists``."""
-
-    paper = "Burges, Ragno & Le 2006"
-    where = "Figure 1"
-    published = (
-        "Summed by documents (V2), RankNet trains 5.1 times as fast as by pairs (V1) with linear nets, and 8.0 times with two-layer ones."
-        " Against the number of documents, times have slopes of 1.943 for V1 and 1.185 for V2 on log-log axes."
-    )
 
     queries: int = 100
     lists: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)  #: documents per query, for the slopes
@@ -83,31 +74,27 @@ class RankNetSpeedup(Experiment, name="ranknet-speedup", full={"queries": 1_000,
     climbing: float = 1e-3  #: their learning rate
     patience: float = 1.0  #: seconds after which an epoch is not timed again
 
-    @property
-    def stages(self) -> int:
-        return len(self.hidden) * (len({*self.lists, self.documents}) + 1)
-
-    def _found(self, tell: Tell) -> Iterator[Piece]:
+    def _pieces(self, tell: Tell) -> Iterator[Piece]:
         sizes = sorted({*self.lists, self.documents})
         sets = {size: self._source(documents=size).data(self.queries) for size in sizes}
-        typical, every = [], []
+        typical, all_rows = [], []
         for hidden in self.hidden:
             kind, timed = net(hidden), [self._epochs(hidden, data, tell) for data in sets.values()]
-            own = next(epochs for epochs in timed if epochs.documents == self.documents)
+            usual = next(epochs for epochs in timed if epochs.documents == self.documents)
             slopes = slopes_of([epochs for epochs in timed if epochs.documents in self.lists])
             rows = [(kind, e.documents, 1e3 * e.v1, 1e3 * e.v2, e.speedup) for e in timed]
-            every += rows
-            typical.append((*rows[timed.index(own)], *slopes))
-            yield from checks_of(own, slopes)
+            all_rows += rows
+            typical.append((*rows[timed.index(usual)], *slopes))
+            yield from checks_of(usual, slopes)
             yield (
-                f"With {kind} and {own.documents} documents per query, V2 is {own.speedup:.1f} times as fast as V1;"
+                f"With {kind} and {usual.documents} documents per query, V2 is {usual.speedup:.1f} times as fast as V1;"
                 f" the slopes are {slopes[0]:.2f} for V1 and {slopes[1]:.2f} for V2."
             )
-            drawn = curves({V1: [e.v1 for e in timed], V2: [e.v2 for e in timed]}, [float(e.documents) for e in timed])
-            yield Panel(kind, "documents per query", "seconds per epoch", drawn, log="xy")
+            series = curves({V1: [e.v1 for e in timed], V2: [e.v2 for e in timed]}, [float(e.documents) for e in timed])
+            yield Panel(kind, "documents per query", "seconds per epoch", series, log="xy")
         measured = ("net", "documents per query", "V1, ms", "V2, ms", "V1 / V2", "slope of V1", "slope of V2")
         yield Table("Speed-up and slopes", measured, typical)
-        yield Table("Milliseconds per epoch", ("net", "documents per query", "V1", "V2", "V1 / V2"), every)
+        yield Table("Milliseconds per epoch", ("net", "documents per query", "V1", "V2", "V1 / V2"), all_rows)
         yield from (self._climb(hidden, sets[self.documents], tell) for hidden in self.hidden)
 
     def _epochs(self, hidden: int | None, data: RankingData, tell: Tell) -> EpochTimes:
@@ -116,8 +103,8 @@ class RankNetSpeedup(Experiment, name="ranknet-speedup", full={"queries": 1_000,
         problem = RankNetTraining(Lambdas(), form_of(hidden).on(data), data, threads=1)
         rng = np.random.default_rng(self.seed)
         theta, order = problem.architecture.initial(rng), rng.permutation(data.n_queries)
-        v1, slow = self._timed(lambda: problem.pass_over_pairs(theta, order, self.rate))
-        v2, fast = self._timed(lambda: problem.pass_over(theta, order, self.rate))
+        v1, slow = self._time(lambda: problem.pass_over_pairs(theta, order, self.rate))
+        v2, fast = self._time(lambda: problem.pass_over(theta, order, self.rate))
         moved = float(np.abs(slow - theta).max())
         return EpochTimes(kind, documents, v1, v2, float(np.abs(slow - fast).max()) / (moved or 1.0))
 
@@ -125,36 +112,36 @@ class RankNetSpeedup(Experiment, name="ranknet-speedup", full={"queries": 1_000,
         """nDCG@10 on the same number of validation queries, against the training time."""
         problem = RankNetTraining(Lambdas(), form_of(hidden).on(data), data, threads=1)
         valid = self._source().data(self.queries, self.queries + 1)
-        judged = Measured(parse_measure(CLIMBED).over(valid, threads=1), problem.architecture).value
+        value = Measured(parse_measure(CLIMBED).over(valid, threads=1), problem.architecture).value
         tell(f"{net(hidden)}, {self.epochs} epochs")
-        drawn = []
+        climbs = []
         for label, step in ((V1, problem.pass_over_pairs), (V2, problem.pass_over)):
             rng = np.random.default_rng(self.seed)
             theta, seconds = problem.architecture.initial(rng), [0.0]
-            best = [judged(theta)]
+            best = [value(theta)]
             for _ in range(self.epochs):
                 order, start = rng.permutation(data.n_queries), time.perf_counter()
                 theta = step(theta, order, self.climbing)
                 seconds.append(seconds[-1] + time.perf_counter() - start)
-                best.append(max(best[-1], judged(theta)))
-            drawn.append(Curve(label, seconds, best))
-        return Panel(f"{net(hidden)}, one point per epoch", "seconds of training", f"largest {CLIMBED} so far, validation data", drawn)
+                best.append(max(best[-1], value(theta)))
+            climbs.append(Curve(label, seconds, best))
+        return Panel(f"{net(hidden)}, one point per epoch", "seconds of training", f"largest {CLIMBED} so far, validation data", climbs)
 
-    def _timed(self, epoch: Callable[[], Theta]) -> tuple[float, Theta]:
+    def _time(self, epoch: Callable[[], Theta]) -> tuple[float, Theta]:
         """Seconds of the fastest of several epochs, and the parameters they reach."""
         best, spent = np.inf, 0.0
         for _ in range(self.repeats):
             start = time.perf_counter()
             theta = epoch()
-            taken = time.perf_counter() - start
-            best, spent = min(best, taken), spent + taken
+            duration = time.perf_counter() - start
+            best, spent = min(best, duration), spent + duration
             if spent > self.patience:
                 break
         return best, theta
 
 
 def slopes_of(timed: Sequence[EpochTimes]) -> tuple[float, float]:
-    """Of log T against log n, by least squares, for V1 and V2."""
+    """Return the slopes of log T against log n, by least squares, for V1 and V2."""
     n = log([epochs.documents for epochs in timed])
     away = n - n.mean()
     v1, v2 = (dot(away, log(seconds)) / dot(away, away) for seconds in zip(*((e.v1, e.v2) for e in timed), strict=True))
@@ -162,7 +149,7 @@ def slopes_of(timed: Sequence[EpochTimes]) -> tuple[float, float]:
 
 
 def checks_of(typical: EpochTimes, slopes: tuple[float, float]) -> tuple[Inequality, ...]:
-    """What was published, for one kind of net."""
+    """Return what was published, for one kind of net."""
     kind, (v1, v2) = typical.net, slopes
     return (
         Inequality(f"{kind}: V2 is faster (1 < speed-up)", 1.0, typical.speedup),

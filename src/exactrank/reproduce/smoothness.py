@@ -1,4 +1,4 @@
-"""How nDCG changes around a trained LambdaRank net (Yue & Burges 2007, sections 5.3 and 5.4).
+"""The change of nDCG around a trained LambdaRank net (Yue & Burges 2007, sections 5.3 and 5.4).
 
 Single weights move by up to 100% of their values, on samples of the training queries: the five most influential weights of a linear
 net, and those from the hidden units to the output of a two-layer one (`exactrank.inspect.smoothness`, which has the exact
@@ -14,16 +14,13 @@ NDCG": over all queries and for every weight
     (best value in the window - value of the trained net) / (best - worst value in the window) < 1/10           (2)
 
 On data like that of web search the output weights of a two-layer net are examined again, with a section of their curves magnified
-(Figures 4 and 5). "Relatively smooth on a macro scale. The inherent discontinuity of NDCG is observable only at a local scale": for the
-median curve
+(Figures 4 and 5). "Relatively smooth on a macro scale", for the median curve:
 
     roughness on a grid of 2% < 1/10,    roughness of all steps within 2% of the weight > 1                     (3)
 
-"The curves still contain numerous smaller local optima even when averaged over 10,000 queries": each has more than 10 maxima, which
-are counted exactly. Their data from the web is not public: here it is artificial, with mixed features (`artificial.correlated`).
-The workshop paper of the same year shows both as its Figure 3.
+"Numerous smaller local optima even when averaged over 10,000 queries": each curve has more than 10 maxima, which are counted exactly.
 
-Whether a linear net is at a local optimum of NDCG has an exact answer: with all other weights held,
+For a linear net (2) has an exact answer: with all other weights held,
 
     gain_j = largest nDCG for any value of weight j - nDCG of the net                                           (4)
 
@@ -75,13 +72,6 @@ def roughness(values: Floats) -> float:
 class SmoothWithQueries(WithNets, name="smoothness", full={"rates": (1e-4, 1e-3, 3e-3, 1e-2), "epochs": 300}):
     """Nets trained on ``queries`` queries, examined on these and on ``samples`` of them."""
 
-    paper = "Yue & Burges 2007"
-    where = "Figures 2 and 3"
-    published = (
-        "From 100 to 1,000 and 10,000 queries NDCG becomes smoother, as a function of single weights."
-        " A trained LambdaRank net is at a local optimum of NDCG."
-    )
-
     measure: Measure = NETS_NDCG
     queries: int = 10_000
     samples: tuple[int, ...] = (100, 1_000)
@@ -89,25 +79,21 @@ class SmoothWithQueries(WithNets, name="smoothness", full={"rates": (1e-4, 1e-3,
     rates: tuple[float, ...] = (1e-3,)
     epochs: int = 30
 
-    @property
-    def stages(self) -> int:
-        return len(self.hidden) * (len(self.rates) + 1)
-
-    def _found(self, tell: Tell) -> Iterator[Piece]:
+    def _pieces(self, tell: Tell) -> Iterator[Piece]:
         rows = []
         for hidden in self.hidden:
-            kind, found = net(hidden), self._around(hidden, tell)
-            sizes = sorted(found.samples)
-            exact = {size: _exact(found, size) for size in sizes}
+            kind, surroundings = net(hidden), self._around(hidden, tell)
+            sizes = sorted(surroundings.samples)
+            exact = {size: _exact(surroundings, size) for size in sizes}
             rough = {size: float(np.median([roughness(np.array(curve.values)) for curve in exact[size]])) for size in sizes}
             missed = {size: max(curve.gain / curve.span if curve.span > 0 else 0.0 for curve in exact[size]) for size in sizes}
             for size in sizes:
                 largest = float(np.median([curve.steps.largest / curve.span for curve in exact[size] if curve.steps and curve.span]))
                 rows.append((kind, size, rough[size], largest, missed[size]))
-                yield _panel(kind, found, size)
-            for less, more in pairwise(sizes):
-                says = f"{kind}: with {more:,} queries curves are smoother than with {less:,} (by roughness)"
-                yield Inequality(says, rough[more], rough[less])
+                yield _panel(kind, surroundings, size)
+            for fewer, size in pairwise(sizes):
+                says = f"{kind}: with {size:,} queries curves are smoother than with {fewer:,} (by roughness)"
+                yield Inequality(says, rough[size], rough[fewer])
             first, last = sizes[0], sizes[-1]
             yield Inequality(
                 f"{kind}: the trained net misses less than {NEAR:g} of the span of every curve, on all queries", missed[last], NEAR
@@ -124,60 +110,57 @@ class SmoothWithQueries(WithNets, name="smoothness", full={"rates": (1e-4, 1e-3,
         fold = self._fold((self.queries, max(1, self.queries // 2), 1), mixed=mixed)
         model = self._net(LambdaRank, fold, tell, measure=self.measure, hidden=hidden)
         tell(f"curves of {net(hidden)}")
-        most = MOST if hidden is None else 1
-        return smoothness(fold.train, model, weights=most, samples=self.samples, seed=self.seed, threads=self.threads)
+        count = MOST if hidden is None else 1
+        return smoothness(fold.train, model, weights=count, samples=self.samples, seed=self.seed, threads=self.threads)
 
 
-def _exact(found: Smoothness, queries: int) -> Sequence[WeightCurve]:
+def _exact(surroundings: Smoothness, queries: int) -> Sequence[WeightCurve]:
     """The curves of one sample that are known exactly."""
-    return [curve for curve in found.of(queries) if curve.steps is not None]
+    return [curve for curve in surroundings.of(queries) if curve.steps is not None]
 
 
-def _panel(kind: str, found: Smoothness, queries: int) -> Panel:
-    drawn = curves({curve.weight.name: curve.values for curve in _exact(found, queries)}, found.grid.tolist())
-    return Panel(f"{kind}, {queries:,} queries", "change of the weight (%)", found.measure.name, drawn, mark=0.0)
+def _panel(kind: str, surroundings: Smoothness, queries: int) -> Panel:
+    series = curves({curve.weight.name: curve.values for curve in _exact(surroundings, queries)}, surroundings.grid.tolist())
+    return Panel(f"{kind}, {queries:,} queries", "change of the weight (%)", surroundings.measure.name, series, mark=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothOnWeb(SmoothWithQueries, name="smoothness-web", full={"features": 367, "rates": (1e-4, 1e-3, 3e-3, 1e-2), "epochs": 300}):
     """A net of ``hidden`` units, trained and examined on ``queries`` queries."""
 
-    where = "Figures 4 and 5 (workshop paper: Figure 3)"
-    published = "On web data NDCG is relatively smooth on a macro scale, but has numerous small local optima, even with 10,000 queries."
-
     documents: int = 26
     samples: tuple[int, ...] = ()
     hidden: tuple[int | None, ...] = (10,)
 
-    def _found(self, tell: Tell) -> Iterator[Piece]:
-        found = self._around(self.hidden[0], tell, mixed=True)
-        size, grid = max(found.samples), np.linspace(-SECTION, SECTION, POINTS)
+    def _pieces(self, tell: Tell) -> Iterator[Piece]:
+        surroundings = self._around(self.hidden[0], tell, mixed=True)
+        size, grid = max(surroundings.samples), np.linspace(-SECTION, SECTION, POINTS)
         rows, near = [], {}
-        for curve in _exact(found, size):
-            f = found.profile(curve.weight.name)
+        for curve in _exact(surroundings, size):
+            f = surroundings.profile(curve.weight.name)
             first, last = np.searchsorted(f.breakpoints, [-SECTION, SECTION])
             sizes = np.abs(np.diff(f.values))
             rough = roughness(np.array(curve.values)), roughness(f.values[first : last + 1])
             steps, share = int(np.sum(sizes > SAME_VALUE)), float(sizes.max(initial=0.0)) / (curve.span or 1.0)
             rows.append((curve.weight.name, *rough, Roughness.of(f.values).maxima, steps, share))
             near[curve.weight.name] = f(grid).tolist()
-        _, whole, section, maxima, _, largest = zip(*rows, strict=True)
-        yield from section_checks(whole, section, maxima)
+        _, coarse, section, maxima, _, largest = zip(*rows, strict=True)
+        yield from section_checks(coarse, section, maxima)
         yield (
-            f"The roughness of the median curve is {np.median(whole):.3f} on the grid and {np.median(section):.1f} within {SECTION:g}% of"
+            f"The roughness of the median curve is {np.median(coarse):.3f} on the grid and {np.median(section):.1f} within {SECTION:g}% of"
             f" the weight; curves have {min(maxima):,} maxima or more, and their largest steps are {np.median(largest):.2%} of the span."
         )
         columns = ("weight", "roughness, grid of 2%", f"roughness within {SECTION:g}%", "maxima", "steps", "largest step / span")
         yield Table("Curves of the output weights", columns, rows)
-        yield _panel(net(self.hidden[0]), found, size)
-        drawn = curves(near, grid.tolist())
-        yield Panel(f"within {SECTION:g}%", "change of the weight (%)", found.measure.name, drawn, mark=0.0)
+        yield _panel(net(self.hidden[0]), surroundings, size)
+        series = curves(near, grid.tolist())
+        yield Panel(f"within {SECTION:g}%", "change of the weight (%)", surroundings.measure.name, series, mark=0.0)
 
 
-def section_checks(whole: Sequence[float], section: Sequence[float], maxima: Sequence[int]) -> list[Inequality]:
-    """(3) of the roughness of curves on the grid and within the section, and numerous maxima."""
+def section_checks(coarse: Sequence[float], section: Sequence[float], maxima: Sequence[int]) -> list[Inequality]:
+    """Return (3) of the roughness of curves on the grid and within the section, and numerous maxima."""
     return [
-        Inequality(f"on a grid of 2% the median curve is smooth (roughness < {NEAR:g})", float(np.median(whole)), NEAR),
+        Inequality(f"on a grid of 2% the median curve is smooth (roughness < {NEAR:g})", float(np.median(coarse)), NEAR),
         Inequality(f"within {SECTION:g}% it is not (1 < roughness of all steps)", 1.0, float(np.median(section))),
         Inequality(f"every curve has numerous maxima (more than {NUMEROUS})", float(NUMEROUS), float(min(maxima))),
     ]
@@ -187,40 +170,32 @@ def section_checks(whole: Sequence[float], section: Sequence[float], maxima: Seq
 class LambdaRankOptimality(WithNets, name="lambdarank-optimality", full={"queries": (10_000, 5_000, 1), "epochs": 300}):
     """Linear nets, trained and examined on the first of ``queries``; the second choose rate and epoch."""
 
-    paper = "Yue & Burges 2007"
-    where = "section 5.4, of Figures 2 to 4"
-    published = "A trained LambdaRank net is very close to a local optimum of NDCG."
-
     measure: Measure = NETS_NDCG
     queries: Sizes = (2_000, 1_000, 1)
     rates: tuple[float, ...] = (1e-4, 1e-3, 1e-2)
     epochs: int = 40
 
-    @property
-    def stages(self) -> int:
-        return len(RIVALS) * (len(self.rates) + 1)
-
-    def _found(self, tell: Tell) -> Iterator[Piece]:
+    def _pieces(self, tell: Tell) -> Iterator[Piece]:
         fold = self._fold(self.queries)
         gains: dict[str, list[float]] = {}  # (4), largest first
         rows: list[list[Cell]] = []
         for kind in RIVALS:
             name, best = kind.__name__, self._net(kind, fold, tell, measure=self.measure)
             tell(f"{name}: exact curves of {self.features} weights")
-            found = optimality(fold.train, best, threads=self.threads)
-            yield f"{name}: {found.verdict}"
-            gains[name] = [weight.gain for weight in found.ranked()]
+            optimum = optimality(fold.train, best, threads=self.threads)
+            yield f"{name}: {optimum.verdict}"
+            gains[name] = [weight.gain for weight in optimum.ranked()]
             positive = np.maximum(gains[name], 0.0)
-            rows.append([name, found.value, positive.max(), float(np.median(positive)), int(np.sum(positive == 0))])
+            rows.append([name, optimum.value, positive.max(), float(np.median(positive)), int(np.sum(positive == 0))])
         yield from optimality_checks(gains)
         columns = ("net", "nDCG", "largest gain", "median gain", "weights at their best")
         yield Table("What single weights gain, training data", columns, rows)
-        drawn = curves({name: np.maximum(each, LEAST) for name, each in gains.items()})
-        yield Panel("what a single weight gains", "weights, by gain", "gain of nDCG, training data", drawn, log="y")
+        series = curves({name: np.maximum(each, LEAST) for name, each in gains.items()})
+        yield Panel("what a single weight gains", "weights, by gain", "gain of nDCG, training data", series, log="y")
 
 
 def optimality_checks(by_ranker: Mapping[str, Sequence[float]]) -> list[Inequality]:
-    """(5)."""
+    """Return (5)."""
     ours, control = (max(by_ranker[name]) for name in ("LambdaRank", "RankNet"))
     return [
         Inequality(f"LambdaRank: no single weight gains more than {CLOSE:g} (largest gain)", ours, CLOSE),

@@ -8,18 +8,15 @@ solver that closes its gap proves it: no weights have a J below its dual bound,
 
     dual <= J(w) for all w,    so dual = J(0) says that w = 0 is best                                           (3)
 
-(2), started from regression on the grades, is their remedy; NDCG_10 is optimized whatever rank is reported. Their set
-has 106 queries of about 150 documents, 25 features and five splits into training, validation and test. Here it is artificial data
-of this size: without noise, as in the other experiments, and with as much noise in the grades as there is signal.
+(2), started at each strength from regression on the grades with a penalty on the distance from it, is their remedy, beside which is our
+default, where each strength goes on from the one before. Here it is artificial data of the same size, without and with noise.
 
 The solvers of (1) are timed by
 
     gap = (J(w) - dual) / J(w)                                                                                  (4)
 
 Cutting planes for each query, a bundle of planes for all, and steepest subgradients, to which conjugate ones are added: each is
-timed until its gap is 1/1000, for NDCG_10 with A(r) = max(11 - r, 0), on one thread, at several strengths l2. Their set had about
-1,500 queries, 50,000 documents and several hundred features, and each of the three took about 15 minutes. The time is that of the fastest
-of several runs.
+timed until its gap is 1/1000, for NDCG_10 with A(r) = max(11 - r, 0), on one thread, at several strengths l2.
 """
 
 import time
@@ -43,8 +40,8 @@ from exactrank.rankers.base import Ranker
 from exactrank.rankers.rankboost import RankBoost
 from exactrank.rankers.ranksvm import RankSVM
 from exactrank.rankers.structuredrank import Solver, StructuredRank
-from exactrank.reproduce.artificial import SPLITS, correlated, five_splits
-from exactrank.reproduce.experiment import Experiment, OnFolds, Piece, Tell, Values, fitted, judged, signed_rank
+from exactrank.reproduce.artificial import five_splits, mix_features
+from exactrank.reproduce.experiment import Experiment, OnFolds, Piece, Tell, Values, fit_ranker, query_values, signed_rank
 from exactrank.reproduce.finding import Curve, Inequality, Panel, curves
 from exactrank.reproduce.structured_ndcg import regression
 
@@ -52,7 +49,8 @@ MEASURE = NDCG(k=10)
 BOUNDS: tuple[Bound, ...] = ("convex", "ramp")
 NEAR = 1e-3  #: where the convex bound has collapsed, the smallest J is below J(0) by less than this, relatively
 OURS, RIVALS = "ramp", ("convex", "regression", "RankSVM", "RankBoost")
-METHODS = (OURS, *RIVALS)
+PATH = "ramp, ours"
+METHODS = (OURS, *RIVALS, PATH)
 FACTORS = tuple(power(10, np.arange(-8, 5) / 4).tolist())  #: of the ramp's weights, in the figure
 GAP = 1e-3
 AGREE = 1e-3  #: how far apart the values that solvers reach may be, relatively
@@ -62,7 +60,7 @@ LEAST = 1e-6  #: the smallest gap that is drawn
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """All splits of one kind of data."""
+    """The results of all splits of one kind of data."""
 
     name: str
     strengths: tuple[float, ...]
@@ -86,7 +84,7 @@ class Bounds:
         return [float(loss) for loss in self.losses[:, FACTORS.index(1.0)]]
 
     def checks(self) -> Iterator[Inequality]:
-        """The convex bound has collapsed, and the ramp is the remedy."""
+        """Yield that the convex bound has collapsed, and the ramp is the remedy."""
         collapsed = f"with l2 = {self.strengths[-1]:g} no weights are better than 0 for the convex bound (dual / J(0), worst split)"
         yield Inequality(f"{self.name}: {collapsed}", 1 - NEAR, self.shares[:, -1].min())
         for rival in RIVALS:
@@ -98,8 +96,8 @@ class Bounds:
         """The p-value of the signed-rank test by nDCG@10 where the ramp is better than another method."""
         return "" if method == OURS else f"{signed_rank(self.values[OURS][-1], self.values[method][-1]):.2g}"
 
-    def shown(self) -> Iterator[Piece]:
-        """In plain words; test data by k, and training data along the ramp's weights."""
+    def describe(self) -> Iterator[Piece]:
+        """Yield a sentence, test data by k, and training data along the ramp's weights."""
         means = ", ".join(f"{self.mean(method):.4f} ({method})" for method in METHODS)
         least = self.shares[:, -1].min()
         yield f"{self.name}: with l2 = {self.strengths[-1]:g} no J is below {least:.4f} J(0); nDCG@10 is {means}."
@@ -113,13 +111,6 @@ class Bounds:
 class StructuredBounds(OnFolds, name="structured-bounds", full={"sets": 10}):
     """``sets`` sets of ``queries`` queries with each kind of ``noises``, in five splits each; or the folds in ``data``."""
 
-    paper = "Chapelle, Le & Smola 2007"
-    where = "Figure 2 (right), and what Figure 1 sketches"
-    published = (
-        "On Ohsumed the best weights for the convex bound are 0 even for very small l2. The ramp, started from regression, gains about 2%"
-        " of NDCG over RankBoost and RankSVM, which is not significant with 106 queries."
-    )
-
     features: int = 25
     documents: int = 150
     queries: int = 106
@@ -127,17 +118,13 @@ class StructuredBounds(OnFolds, name="structured-bounds", full={"sets": 10}):
     noises: tuple[float, ...] = (0.0, 1.0)
     strengths: tuple[float, ...] = (1.0, 1e-3)
 
-    @property
-    def stages(self) -> int:
-        return sum(len(folds) for _, folds in self.given) or len(self.noises) * self.sets * SPLITS
-
-    def _found(self, tell: Tell) -> Iterator[Piece]:
-        kinds = [(name, folds) for name, folds in self.given]
+    def _pieces(self, tell: Tell) -> Iterator[Piece]:
+        kinds = [(name, folds) for name, folds in self.folders]
         for noise in () if self.data else self.noises:
             seeds = range(self.seed * self.sets, (self.seed + 1) * self.sets)
-            sets = [correlated(self._source(grades=3, noise=noise, seed=seed).data(self.queries), seed) for seed in seeds]
-            kinds.append((f"noise {noise:g}", [fold for drawn in sets for fold in five_splits(drawn, self.seed)]))
-        found = []
+            sets = [mix_features(self._source(grades=3, noise=noise, seed=seed).data(self.queries), seed) for seed in seeds]
+            kinds.append((f"noise {noise:g}", [fold for data in sets for fold in five_splits(data, self.seed)]))
+        results: list[Bounds] = []
         for name, folds in kinds:
             splits = []
             for number, fold in enumerate(folds, 1):
@@ -145,39 +132,40 @@ class StructuredBounds(OnFolds, name="structured-bounds", full={"sets": 10}):
                 splits.append(self._split(fold))
             nothing, duals, values, losses = zip(*splits, strict=True)
             pooled = {method: np.concatenate([each[method] for each in values], axis=1) for method in METHODS}
-            found.append(Bounds(name, self.strengths, np.array(nothing), np.array(duals), pooled, np.mean(losses, axis=0)))
-            yield from found[-1].checks()
-            yield from found[-1].shown()
+            results.append(Bounds(name, self.strengths, np.array(nothing), np.array(duals), pooled, np.mean(losses, axis=0)))
+            yield from results[-1].checks()
+            yield from results[-1].describe()
         columns = ("data", "l2", "J(0)", "dual / J(0)", "worst split", f"splits above {1 - NEAR:g}")
         rows = [
             (kind.name, f"{l2:g}", kind.nothing.mean(), each.mean(), each.min(), f"{np.sum(each > 1 - NEAR)} of {len(each)}")
-            for kind in found
+            for kind in results
             for l2, each in zip(self.strengths, kind.shares.T, strict=True)
         ]
         yield Table("The convex problem, mean over splits", columns, rows)
         tested: list[list[Cell]] = [
-            [kind.name, method, *(kind.mean(method, k) for k in (1, 3, 5, 10)), kind.p(method)] for kind in found for method in METHODS
+            [kind.name, method, *(kind.mean(method, k) for k in (1, 3, 5, 10)), kind.p(method)] for kind in results for method in METHODS
         ]
         yield Table("Test data", ("data", "method", "nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "p, the ramp better at 10"), tested)
         bounds = ("data", "convex bound", "ramp", "lost nDCG@10")
-        yield Table("Training data, at the ramp's weights", bounds, [[kind.name, *kind.at_ramp] for kind in found])
+        yield Table("Training data, at the ramp's weights", bounds, [[kind.name, *kind.at_ramp] for kind in results])
 
     def _split(self, fold: Fold) -> tuple[float, list[float], dict[str, Values], Values]:
         """J(0), (3) of each l2, nDCG@k of the test queries by method, and what is lost at each of `FACTORS` times the ramp's weights."""
-        given: dict[str, Any] = {"measure": MEASURE, "seed": self.seed, "threads": self.threads}
-        trained: dict[str, Ranker] = {bound: StructuredRank(bound=bound, **given) for bound in BOUNDS}
-        trained |= {"RankSVM": RankSVM(loss="hinge", **given), "RankBoost": RankBoost(**given)}
+        settings: dict[str, Any] = {"measure": MEASURE, "seed": self.seed, "threads": self.threads}
+        trained: dict[str, Ranker] = {PATH: StructuredRank(bound="ramp", **settings), "convex": StructuredRank(bound="convex", **settings)}
+        trained[OURS] = StructuredRank(bound="ramp", ramp="published", **settings)
+        trained |= {"RankSVM": RankSVM(loss="hinge", **settings), "RankBoost": RankBoost(**settings)}
         for ranker in trained.values():
-            fitted(ranker, fold.train, fold.valid)
-        trained["regression"] = regression(str(MEASURE), fold)
+            fit_ranker(ranker, fold.train, fold.valid)
+        trained["regression"] = regression(str(MEASURE), fold, plain=True)
         duals = []
         for l2 in self.strengths:
-            reached = fitted(StructuredRank(bound="convex", l2=l2, tolerance=NEAR / 10, **given), fold.train).history_[-1].duality
+            reached = fit_ranker(StructuredRank(bound="convex", l2=l2, tolerance=NEAR / 10, **settings), fold.train).history_[-1].duality
             duals.append(-np.inf if reached is None else reached.dual)
         scores = trained[OURS].predict(fold.train)
         nothing, *_ = self._losses(fold.train, 0 * scores)
         losses = np.transpose([self._losses(fold.train, factor * scores) for factor in FACTORS])
-        return nothing, duals, {method: judged(ranker, fold.test) for method, ranker in trained.items()}, losses
+        return nothing, duals, {method: query_values(ranker, fold.test) for method, ranker in trained.items()}, losses
 
     def _losses(self, train: RankingData, scores: PerDocument) -> tuple[float, float, float]:
         """xi, the ramp, and what they bound."""
@@ -189,7 +177,7 @@ class StructuredBounds(OnFolds, name="structured-bounds", full={"sets": 10}):
 
 @dataclass(frozen=True)
 class Solved:
-    """How one solver closes the gap."""
+    """The steps by which one solver closes the gap."""
 
     solver: str
     l2: float
@@ -197,25 +185,19 @@ class Solved:
     dualities: tuple[Duality, ...]  #: what was known then
 
     @property
-    def taken(self) -> float:
-        """Seconds in all."""
+    def time(self) -> float:
+        """The seconds of all steps."""
         return self.seconds[-1]
 
     @property
-    def reached(self) -> Duality:
-        """What it reached."""
+    def end(self) -> Duality:
+        """The duality after the last step."""
         return self.dualities[-1]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StructuredTimes(Experiment, name="structured-times", full={"features": 300}):
-    """Each solver at each of ``strengths``, ``repeats`` times."""
-
-    paper = "Chapelle, Le & Smola 2007"
-    where = "section 5.1"
-    published = (
-        "Cutting planes, subgradients and a bundle all train in the order of 15 minutes. That is with 1,500 queries and 50,000 documents."
-    )
+    """The times of each solver at each of ``strengths``; the best of ``repeats``."""
 
     documents: int = 33
     queries: int = 1_500
@@ -223,56 +205,52 @@ class StructuredTimes(Experiment, name="structured-times", full={"features": 300
     repeats: int = 3
     threads: int | None = 1
 
-    @property
-    def stages(self) -> int:
-        return len(self.strengths) * len(get_args(Solver))
-
-    def _found(self, tell: Tell) -> Iterator[Piece]:
-        data = correlated(self._source().data(self.queries), self.seed)
-        every: list[Solved] = []
+    def _pieces(self, tell: Tell) -> Iterator[Piece]:
+        data = mix_features(self._source().data(self.queries), self.seed)
+        solutions: list[Solved] = []
         for l2 in self.strengths:
             solved = []
             for solver in get_args(Solver):
                 tell(f"l2 = {l2:g}, {solver}")
-                solved.append(min((self._once(data, solver, l2) for _ in range(self.repeats)), key=lambda one: one.taken))
-            drawn = [Curve(one.solver, one.seconds, [max(each.gap, LEAST) for each in one.dualities]) for one in solved]
-            yield Panel(f"l2 = {l2:g}", "seconds", "gap", drawn, log="y")
-            every += solved
+                solved.append(min((self._once(data, solver, l2) for _ in range(self.repeats)), key=lambda solution: solution.time))
+            series = [Curve(one.solver, one.seconds, [max(each.gap, LEAST) for each in one.dualities]) for one in solved]
+            yield Panel(f"l2 = {l2:g}", "seconds", "gap", series, log="y")
+            solutions += solved
         for solver in get_args(Solver):
-            yield from arrives([one for one in every if one.solver == solver])
-        yield from (agree([one for one in every if one.l2 == l2]) for l2 in self.strengths)
-        slowest = max(every, key=lambda one: one.taken)
-        yield f"The slowest, {slowest.solver} with l2 = {slowest.l2:g}, takes {slowest.taken:.2g} s."
+            yield from arrives([one for one in solutions if one.solver == solver])
+        yield from (agree([one for one in solutions if one.l2 == l2]) for l2 in self.strengths)
+        slowest = max(solutions, key=lambda solution: solution.time)
+        yield f"The slowest, {slowest.solver} with l2 = {slowest.l2:g}, takes {slowest.time:.2g} s."
         rows: list[list[Cell]] = [
-            [f"{one.l2:g}", one.solver, one.taken, len(one.seconds) - 1, one.reached.primal, one.reached.gap] for one in every
+            [f"{one.l2:g}", one.solver, one.time, len(one.seconds) - 1, one.end.primal, one.end.gap] for one in solutions
         ]
         yield Table(f"Training to a gap of {GAP:g}", ("l2", "solver", "seconds", "steps", "J", "gap"), rows)
 
     def _once(self, data: RankingData, solver: Solver, l2: float) -> Solved:
         seconds, dualities = list[float](), list[Duality]()
 
-        def heard(progress: Progress) -> None:
+        def listen(progress: Progress) -> None:
             if progress.duality is not None:
                 seconds.append(time.perf_counter() - start)
                 dualities.append(progress.duality)
 
         ranker = StructuredRank(bound="convex", solver=solver, l2=l2, tolerance=GAP, seed=self.seed, threads=self.threads)
         start = time.perf_counter()
-        fitted(ranker, data, progress=heard)
+        fit_ranker(ranker, data, progress=listen)
         return Solved(solver, l2, tuple(seconds), tuple(dualities))
 
 
 def arrives(solved: Sequence[Solved]) -> list[Inequality]:
-    """Whether a solver reaches the gap with every l2, and in less time than theirs."""
-    solver, gap, taken = solved[0].solver, max(one.reached.gap for one in solved), max(one.taken for one in solved)
+    """Return that a solver reaches the gap with every l2, and in less time than theirs."""
+    solver, gap, seconds = solved[0].solver, max(one.end.gap for one in solved), max(one.time for one in solved)
     return [
         Inequality(f"{solver}: reaches the gap with every l2 (largest gap < {GAP:g})", gap, GAP),
-        Inequality(f"{solver}: takes less than {MINUTES:g} minutes with every l2 (most seconds)", taken, 60 * MINUTES),
+        Inequality(f"{solver}: takes less than {MINUTES:g} minutes with every l2 (most seconds)", seconds, 60 * MINUTES),
     ]
 
 
 def agree(solved: Sequence[Solved]) -> Inequality:
-    """Whether all solvers reached the same J."""
-    values = [one.reached.primal for one in solved]
+    """Return that all solvers reached the same J."""
+    values = [one.end.primal for one in solved]
     says = f"l2 = {solved[0].l2:g}: all reach the same J (largest / smallest - 1 < {AGREE:g})"
     return Inequality(says, max(values) / min(values) - 1, AGREE)

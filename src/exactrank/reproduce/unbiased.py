@@ -1,9 +1,8 @@
-"""How far raw clicks, clicks over propensities and true grades are apart, as data to train on.
+"""Training on raw clicks, on clicks over propensities and on true grades.
 
 Joachims, Swaminathan & Schnabel (2017) train a ranking SVM on clicks of a position-based model. Weighted by 1 / propensity it comes close
-to training on the true grades as clicks grow in number; on raw clicks more of them do not help. Here DirectRank and LambdaMART maximize
-DCG@10 of grades that are raw click rates, clicks over the true propensities, over those that EM finds in the log, or the truth. With v the
-value on test data,
+to training on the true grades. Here DirectRank and LambdaMART maximize DCG@10 of grades that are raw click rates, clicks over the true
+propensities, over those that EM finds in the log, or the truth. With v the value on test data,
 
     share of the gap = (v(clicks / propensity) - v(raw clicks)) / (v(true grades) - v(raw clicks))  >  0.95     (1)
 """
@@ -21,7 +20,7 @@ from exactrank.measures import DCG
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.directrank import DirectRank
 from exactrank.rankers.lambdamart import LambdaMART
-from exactrank.reproduce.experiment import Experiment, Piece, Tell, fitted
+from exactrank.reproduce.experiment import Experiment, Piece, Tell, fit_ranker
 from exactrank.reproduce.finding import Inequality, Panel, curves
 
 MEASURE = DCG(gain="linear", k=10)
@@ -43,13 +42,6 @@ def share(values: dict[str, float], name: str) -> float:
 class Unbiased(Experiment, name="unbiased", full={"features": 20, "train": 1_000, "sessions": (10, 40, 160, 640, 2_560)}):
     """Clicks in several numbers of ``sessions`` per query of ``train`` queries, each of which shows 10 documents; ``test`` queries."""
 
-    paper = "Joachims, Swaminathan & Schnabel 2017"
-    where = "figure 1 and section 6"
-    published = (
-        "Training on clicks weighted by 1 / propensity approaches training on the true grades as clicks grow in number."
-        " Training on raw clicks does not, however many there are."
-    )
-
     features: int = 10
     documents: int = 20
     train: int = 400
@@ -57,44 +49,40 @@ class Unbiased(Experiment, name="unbiased", full={"features": 20, "train": 1_000
     sessions: tuple[int, ...] = (25, 100, 400, 1_600)
     trees: int = 100
 
-    @property
-    def stages(self) -> int:
-        return 2 * (1 + 3 * len(self.sessions))
-
-    def _found(self, tell: Tell) -> Iterator[Piece]:
+    def _pieces(self, tell: Tell) -> Iterator[Piece]:
         source = self._source(document_ids=True)
         train, test = source.data(self.train), source.data(self.test, self.train + 1)
         rows: list[list[str | int | float]] = []
         for name, ranker in self._rankers().items():
             grown: dict[str, list[float]] = {RAW: [], IPS: [], EM: [], TRUE: []}
             tell(f"{name}, {TRUE}")
-            best = fitted(ranker, train).score(test)
+            best = fit_ranker(ranker, train).score(test)
             for sessions in self.sessions:
                 values = {TRUE: best}
-                for grades, data in self._graded(train, sessions).items():
+                for grades, data in self._grade(train, sessions).items():
                     tell(f"{name}, {sessions} sessions per query, {grades}")
-                    values[grades] = fitted(ranker, data).score(test)
+                    values[grades] = fit_ranker(ranker, data).score(test)
                 for grades, value in values.items():
                     grown[grades].append(value)
                 shares = [share(values, each) for each in (IPS, EM)]
                 rows.append([name, sessions, *(values[each] for each in grown), *(f"{each:.1%}" for each in shares)])
-            for each, part in zip((IPS, EM), shares, strict=True):
-                yield Inequality(f"{name}: {each}, share of the gap between raw clicks and true grades", RECOVERED, part)
+            for grades, part in zip((IPS, EM), shares, strict=True):
+                yield Inequality(f"{name}: {grades}, share of the gap between raw clicks and true grades", RECOVERED, part)
             yield f"{name} with {sessions} sessions per query recovers {shares[0]:.1%} of the gap by {IPS}, {shares[1]:.1%} by EM's."
             yield Panel(name, "sessions per query", f"{MEASURE}, test data", curves(grown, self.sessions), log="x")
         columns = ("method", "sessions per query", *grown, "share", "share, EM")
         yield Table(f"{MEASURE}, test data, by the grades trained on", columns, rows)
 
     def _rankers(self) -> dict[str, Ranker]:
-        given: dict[str, Any] = {"measure": MEASURE, "seed": self.seed, "threads": self.threads}
-        return {"DirectRank": DirectRank(**given), "LambdaMART": LambdaMART(trees=self.trees, bags=0, **given)}
+        settings: dict[str, Any] = {"measure": MEASURE, "seed": self.seed, "threads": self.threads}
+        return {"DirectRank": DirectRank(**settings), "LambdaMART": LambdaMART(trees=self.trees, bags=0, **settings)}
 
-    def _graded(self, train: RankingData, sessions: int) -> dict[str, RankingData]:
+    def _grade(self, train: RankingData, sessions: int) -> dict[str, RankingData]:
         """The training data with grades made of clicks."""
-        made = simulate_clicks(train, sessions=sessions, seed=self.seed)
+        simulation = simulate_clicks(train, sessions=sessions, seed=self.seed)
         curve: dict[str, Any] = {
-            RAW: np.ones(len(made.propensities.rank)),
-            IPS: made.propensities,
-            EM: made.clicks.propensities("em", bootstrap=0),
+            RAW: np.ones(len(simulation.propensities.rank)),
+            IPS: simulation.propensities,
+            EM: simulation.clicks.propensities("em", bootstrap=0),
         }
-        return {name: made.clicks.to_data(train, each, clip=0.0) for name, each in curve.items()}
+        return {name: simulation.clicks.to_data(train, each, clip=0.0) for name, each in curve.items()}

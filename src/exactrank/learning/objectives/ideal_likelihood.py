@@ -5,8 +5,8 @@ order of their grades, best first,
 
     L(alpha) = sum over queries of sum_{j <= k} log exp(s_j) / sum_{l >= j} exp(s_l),    s = score + alpha slope    (1)
 
-where k is the measure's cutoff, or less if fewer documents are better than the worst (Tan, Xia, Guo & Wang 2013, section 2.3). L is
-concave.
+where k is the measure's cutoff (Tan, Xia, Guo & Wang 2013, section 2.3), or less if fewer documents are better than the worst, unless L
+is taken as published. L is concave.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ ITERATIONS = 30
 class IdealLikelihood:
     """(1) for the queries of a measure's data, by their weights."""
 
-    def __init__(self, bound: BoundMeasure) -> None:
+    def __init__(self, bound: BoundMeasure, as_published: bool = False) -> None:
         data, (y, _) = bound.data, grades_for(bound.measure, bound.data)
         starts, sizes = data.indptr[:-1], data.sizes
         query = np.repeat(np.arange(data.n_queries), sizes)
@@ -36,7 +36,7 @@ class IdealLikelihood:
         better = np.add.reduceat((y > np.repeat(np.minimum.reduceat(y, starts), sizes)).astype(np.int64), starts)
         self._indptr = data.indptr
         self._ideal = (order - np.repeat(starts, sizes)).astype(np.int32)
-        self._top = np.minimum(better, bound.measure.cutoff).astype(np.int32)
+        self._top = np.minimum(sizes if as_published else better, bound.measure.cutoff).astype(np.int32)
         self._weight = bound.weights
         self._threads = thread_count(bound.threads)
 

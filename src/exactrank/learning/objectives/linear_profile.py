@@ -192,7 +192,8 @@ class ProfilePoint:
         """Return the alpha to take in ``interval``: its middle, or the likeliest; if it is unbounded, scores move by their deviation."""
         search, path = self._problem.search, self._path
         middle = interval.middle(search.unit(path, direction) if interval.is_unbounded else 1.0)
-        return middle if self._problem.point == "middle" else search.likeliest(path, direction, interval, middle)
+        point = self._problem.point
+        return middle if point == "middle" else search.likeliest(path, direction, interval, middle, point)
 
     def move(self, direction: Direction, alpha: float) -> "ProfilePoint":
         """Return the point at ``alpha`` along ``direction``."""

@@ -112,8 +112,8 @@ def line_search(
         else:
             interval = line.search.profile(line.ray, ALONG_RAY, min(low, 0.0), max(high, 0.0)).best(low, high)
         alpha = interval.middle()
-        if point == "likelihood":
-            alpha = line.search.likeliest(line.ray, ALONG_RAY, interval, alpha)
+        if point != "middle":
+            alpha = line.search.likeliest(line.ray, ALONG_RAY, interval, alpha, point)
         return Step(alpha, interval.value, interval)
 
 

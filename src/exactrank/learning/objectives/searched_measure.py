@@ -39,8 +39,8 @@ Direction: TypeAlias = int | npt.NDArray[np.float64]  #: the number of a coordin
 Line: TypeAlias = tuple[Direction, float, float]  #: a direction, and how far to search along it: low <= 0 and high >= 0
 CountedAndPeak: TypeAlias = tuple[npt.NDArray[np.uint8], float]  #: a mask of the queries that count, and an upper bound of their values
 LineSlopes: TypeAlias = PerDocument | Matrix  #: the rate of change of each score
-#: The point of an interval to take: its middle, or where `IdealLikelihood` is largest.
-Point: TypeAlias = Literal["middle", "likelihood"]
+#: The point of an interval to take: its middle, or where `IdealLikelihood` is largest, ours or as published.
+Point: TypeAlias = Literal["middle", "likelihood", "plackett-luce"]
 #: How many searches a part keeps: two of a bag, one per constraint.
 SEARCHES_PER_PART = 6
 
@@ -76,8 +76,13 @@ class LineState:
 
     @cached_property
     def likelihood(self) -> IdealLikelihood:
-        """The likelihood of the ideal ranking."""
+        """The likelihood of the ideal ranking among documents that are better than the worst."""
         return IdealLikelihood(self.bound)
+
+    @cached_property
+    def plackett_luce(self) -> IdealLikelihood:
+        """The likelihood as published, also among the worst documents."""
+        return IdealLikelihood(self.bound, as_published=True)
 
     def start(self, position: object, scores: PerDocument, threads: int) -> None:
         """Take these scores for alpha = 0."""
@@ -323,12 +328,14 @@ class LikelihoodCurves:
     search: Search
     direction: Direction
     alpha: float
+    as_published: bool
 
     def ask(self, part: Part) -> Curves:
         """Answer for ``part``."""
         state = self.search.state(part)
         slopes = state.fetch(self.search.slopes(state, self.direction))
-        return state.likelihood.curves(state.fetch(state.scores), slopes, self.alpha)
+        likelihood = state.plackett_luce if self.as_published else state.likelihood
+        return likelihood.curves(state.fetch(state.scores), slopes, self.alpha)
 
     def combine(self, answers: Sequence[Curves]) -> tuple[float, float]:
         """Return the result for the dataset."""
@@ -376,10 +383,11 @@ class SearchedMeasure:
         """Return the whole function along ``direction``, between ``low`` and ``high``."""
         return self._parts.ask(WholeFunction(self._along(course, general=True), (direction, low, high)))
 
-    def likeliest(self, course: Course, direction: Direction, interval: Interval, start: float) -> float:
+    def likeliest(self, course: Course, direction: Direction, interval: Interval, start: float, point: Point = "likelihood") -> float:
         """Return the point of ``interval`` at which the ideal ranking is likeliest."""
         search = self._along(course)
-        return likeliest(lambda alpha: self._parts.ask(LikelihoodCurves(search, direction, alpha)), interval, start)
+        as_published = point == "plackett-luce"
+        return likeliest(lambda alpha: self._parts.ask(LikelihoodCurves(search, direction, alpha, as_published)), interval, start)
 
     def unit(self, course: Course, direction: Direction) -> float:
         """Return the alpha after which scores have moved by their own standard deviation, for intervals without an end."""

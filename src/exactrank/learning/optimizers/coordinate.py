@@ -112,6 +112,7 @@ class Limits:
     low: float = -math.inf
     high: float = math.inf
     window: float = math.inf
+    rescale: bool = True  #: after each round, if multiples are allowed
 
     def __post_init__(self) -> None:
         if not self.low < self.high or not self.window > 0:
@@ -119,8 +120,8 @@ class Limits:
 
     @property
     def scale_free(self) -> bool:
-        """True if multiples of allowed points are allowed."""
-        return self.low in (-math.inf, 0.0) and self.high in (math.inf, 0.0)
+        """True if multiples of allowed points are allowed and count as the same."""
+        return self.rescale and self.low in (-math.inf, 0.0) and self.high in (math.inf, 0.0)
 
     def along(self, direction: Direction, theta: Theta) -> tuple[float, float]:
         """Return how far each coordinate may move down and up from ``theta``, which is within the limits."""

@@ -1,5 +1,6 @@
 """Exact line searches of a measure along the outputs of the tree that has just grown, wherever its documents lie."""
 
+import math
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -43,10 +44,11 @@ class LocalSteps:
     def __call__(self, forest: Forest, outputs: PerLeaf, unseen: bool, low: float, high: float) -> float:
         search, documents = self._search(_search_weights(forest, unseen))
         slopes = Outputs(outputs, forest.part.leaf)[documents]
-        begin = low * slopes
+        origin = low if math.isfinite(low) else 0.0
+        begin = origin * slopes
         begin += forest.part.scores[documents]
         search.start(begin)
-        return low + search.best(slopes, 0.0, high - low).middle()
+        return origin + search.best(slopes, low - origin, high - origin).middle()
 
     def _search(self, weights: PerQuery) -> tuple[LineSearch, Selection]:
         """Return a search in which queries have these ``weights``, and the documents that it is about."""
@@ -75,13 +77,13 @@ class DistantSteps:
 
     def __call__(self, forest: Forest, outputs: PerLeaf, unseen: bool, low: float, high: float) -> float:
         weights = _search_weights(forest, unseen)
-        is_all = weights is forest.plan.weights
+        is_all, origin = weights is forest.plan.weights, low if math.isfinite(low) else 0.0
         search = self._search.reweigh(None if is_all else Unseen(forest.plan.draws, forest.count, len(weights)))
 
         def best(question: TreeQuestion) -> Interval:
-            return search.best(TreeCourse(question, low), [(outputs, 0.0, high - low)])[0]
+            return search.best(TreeCourse(question, origin), [(outputs, low - origin, high - origin)])[0]
 
-        return low + forest.search_tree(best).middle()
+        return origin + forest.search_tree(best).middle()
 
 
 @dataclass(frozen=True)
@@ -98,20 +100,20 @@ class Unseen:
 
 @dataclass(frozen=True, eq=False)
 class TreeCourse:
-    """Scores along the outputs of a tree that has just grown, from ``low`` times its outputs on."""
+    """Scores along the outputs of a tree that has just grown, from ``origin`` times its outputs on."""
 
     question: TreeQuestion  #: that settles the tree in its part
-    low: float
+    origin: float
 
     @property
     def key(self) -> Hashable:
         return self.question.forest
 
     def follow(self, state: LineState, threads: int) -> None:
-        where = self.question.count, self.low
+        where = self.question.count, self.origin
         if state.position != where:
             outputs = self.slopes(state, self.question.outputs, threads)
-            state.start(where, self.low * outputs + self.question.settle(state.part).scores, threads)
+            state.start(where, self.origin * outputs + self.question.settle(state.part).scores, threads)
 
     def slopes(self, state: LineState, direction: Direction, threads: int) -> npt.NDArray[np.float64]:
         return Outputs(np.asarray(direction, np.float64), self.question.settle(state.part).leaf)[:]
