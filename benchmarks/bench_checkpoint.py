@@ -14,7 +14,7 @@ from timing import in_yards, table
 
 import exactrank as er
 from exactrank.learning.training import run
-from exactrank.rankers import base
+from exactrank.rankers import fitting
 
 DOCUMENTS, FEATURES, TIMED = 20_000, 136, 3
 FITS = {
@@ -47,7 +47,7 @@ class Timed(run.RootRecorder):
 
 def main() -> None:
     data, rows, times = made(), [], {}
-    base.RootRecorder = Timed  # type: ignore[misc]
+    fitting.RootRecorder = Timed  # type: ignore[misc]
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         path = Path(folder) / "model.json.checkpoint"
         for name, ranker in FITS.items():

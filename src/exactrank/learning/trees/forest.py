@@ -10,7 +10,7 @@ of the core; otherwise in rounds, each about several nodes.
 """
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
+from exactrank._support.json_values import JSONObject
 from exactrank._support.serialize import storable
 from exactrank.data.dataset import Answerer, Dataset
 from exactrank.data.ranking_data import RankingData
@@ -70,15 +71,18 @@ class Trees:
         """Return the trees of a model."""
         return cls(table.n_trees, read=table)
 
-    def to_record(self) -> dict[str, Any]:
+    def to_record(self) -> JSONObject:
         """Return the trees as JSON values."""
         table = self.table
         return {"features": 0, "trees": []} if table is None else {"features": table.n_features, "trees": tree_records(table)}
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], where: str) -> "Trees":
+    def from_record(cls, record: JSONObject, where: str) -> "Trees":
         """Return the trees that `to_record` described."""
-        return cls.of(read_trees(record["trees"], record["features"])) if record["trees"] else cls()
+        features = record["features"]
+        if not isinstance(features, int):
+            raise TypeError(f"{features!r} is not a number of features")
+        return cls.of(read_trees(record["trees"], features)) if record["trees"] else cls()
 
 
 class Validation:
@@ -193,13 +197,11 @@ class Forest:
         return expected, _total(roots)
 
     def _root(self, number: int, units: Units, flat: bool) -> TreeState:
-        allowed, _ = self.plan.draws.features(number, self.plan.layout)
-        return TreeState(number, units, flat, allowed)
+        return TreeState(number, units, flat, *self.plan.draws.features(number, self.plan.layout))
 
     def _grow(self, state: TreeState, root: Answer | None) -> tuple[_core.GrownTree, npt.NDArray[np.int64], TreeState]:
         """Grow a tree from its root; return it, the sums of its leaves, and all rounds that it took."""
-        _, key = self.plan.draws.features(state.number, self.plan.layout)
-        growth = self._settings.begin(self.plan.layout, self._pool, state.allowed, self.plan.documents, state.units, key)
+        growth = self._settings.begin(self.plan.layout, self._pool, state.allowed, self.plan.documents, state.units, state.key)
         if self.data.single_part() is not None:
             part = self.part
             part.grow(growth, state)

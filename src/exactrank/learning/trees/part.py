@@ -1,9 +1,9 @@
 """Part of the data on which a forest grows, and the question that the forest asks it.
 
-A part keeps the scores of its documents, their forces, and the node of the growing tree that each document is in. What leaves it are sums
-of whole numbers and one value per query. Every question names the tree and the round that the forest has reached: a part that is there
-answers, a part that is behind by rounds catches up, and a part that has lost its scores, or never had them, is asked again with the trees
-so far.
+A part keeps the scores of its documents, their forces, and the node of the growing tree that each document is in. Its answers are
+sums of whole numbers and one value per query. Every question names the tree and the round of the forest: a part that is at this round
+answers, a part that is some rounds behind catches up, and a part that has lost its scores, or never had them, is asked again with the
+trees so far.
 """
 
 from collections.abc import Sequence
@@ -86,6 +86,7 @@ class TreeState:
     units: Units
     flat: bool  #: True if every curvature counts as 1
     allowed: Allowed
+    key: int  #: on which its further draws depend
     rounds: tuple[Round, ...] = ()
 
     def begins_like(self, state: "TreeState") -> bool:
@@ -99,9 +100,9 @@ class Opening:
 
     slope: float  #: the largest of its documents
     curvature: float
-    weight: float  #: the same, where there is no curvature
-    root: Answer | None = None  #: of the first round, if forces fit the units that the client expects
-    error: DataError | None = None  #: why there are no forces, if the tree is to grow
+    weight: float  #: the same, if there is no curvature
+    root: Answer | None = None  #: of the first round, if forces fit the expected units
+    error: DataError | None = None  #: the reason why there are no forces
 
 
 class ForestPart:
@@ -228,7 +229,7 @@ class ForestPart:
         self._rows.begin(self._mask, self._slope, self._curvature, 1 / units.slope, 1 / units.curvature, self.plan.threads)
 
     def grow(self, growth: _core.Growth, state: TreeState) -> None:
-        """Grow the whole tree, if this part is all there is."""
+        """Grow the whole tree, if this is the only part."""
         self.start(state)
         self._rows.grow(growth, self.plan.threads)
 
@@ -286,7 +287,7 @@ class ForestPart:
 
 @dataclass(frozen=True, eq=False)
 class TreeHistory:
-    """The plan and the trees so far: all that a part without a state has to know before it can answer."""
+    """The plan and the trees so far, from which a part without a state can answer."""
 
     plan: Plan
     trees: TreeTable | None
@@ -303,8 +304,8 @@ What = Literal["forces", "histograms", "add", "values"]
 class TreeQuestion:
     """A question of a forest to a part; answers add up, or are the values of the part's queries."""
 
-    forest: str  #: which forest asks
-    count: int  #: how many trees there are
+    forest: str  #: the name of the forest
+    count: int  #: the number of its trees
     what: What
     state: TreeState | None = None  #: of the tree that grows
     tree: _core.GrownTree | None = None  #: when it has grown
