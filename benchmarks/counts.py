@@ -2,7 +2,8 @@
 
     python benchmarks/counts.py
 
-A limit is the number of today, so that it can only fall: whoever lowers a number lowers its limit. `make check` runs this.
+A limit is the number of today, so that it can only fall: whoever lowers a number lowers its limit. Only a new feature may add lines and
+files, its own. `make check` runs this.
 """
 
 import ast
@@ -16,8 +17,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "exactrank"
 #: Classes that say where documents lie; only `data` and `backends` may ask which of them a dataset is.
 LOCATIONS = re.compile(r"isinstance\([^\n]*\b(?:ShardedData|Dataset|Part|LocalBackend|Partition)\b")
 LIMITS = {
-    "lines of Python": 51_169,
-    "files": 346,
+    "lines of Python": 51_613,
+    "files": 347,
     "signatures with Any": 152,
     "casts": 11,
     "tests of where a dataset lies": 0,

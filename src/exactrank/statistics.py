@@ -1,4 +1,4 @@
-"""Statistics of comparisons: paired tests, effect sizes, adjustment for several tests, and letters for groups that do not differ."""
+"""Statistics of comparisons: paired tests, effect sizes, adjustment for several tests, letters, means corrected by a few human grades."""
 
 from exactrank.compare.statistics import (
     TESTS,
@@ -18,12 +18,17 @@ from exactrank.compare.statistics import (
     winning_numbers,
     wins_ties_losses,
 )
+from exactrank.measures.machine_grades import Agreement, CorrectedMean, agreement, corrected_mean
 
 __all__ = [
     "TESTS",
+    "Agreement",
+    "CorrectedMean",
     "Pair",
+    "agreement",
     "all_pairs",
     "cohens_d",
+    "corrected_mean",
     "drop_missing",
     "holm",
     "letter",

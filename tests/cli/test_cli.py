@@ -2,6 +2,7 @@
 
 import fcntl
 import gzip
+import itertools
 import json
 import os
 import signal
@@ -559,3 +560,24 @@ def test_start_is_a_word_or_a_model_where_a_method_has_words_for_it(tmp_path):
     for wrong in ("rigde", "nowhere.json"):
         said = f"--start '{wrong}' is neither a model file nor one of auto, softmax, ridge"
         refused(2, said, "train", "directrank", "data.txt", "--out", "c.json", "--start", wrong, cwd=tmp_path)
+
+
+def test_a_machine_corrects_the_mean(tmp_path):
+    rng = np.random.default_rng(0)
+    people, machine, run = [], [], []
+    for query, document in itertools.product(range(60), range(10)):
+        grade = int(min(3, rng.gamma(0.7, 1.0)))
+        people += [f"{query} 0 d{document} {grade}"] * (query < 20)
+        machine.append(f"{query} 0 d{document} {grade + 1}")
+        run.append(f"{query} Q0 d{document} 1 {rng.normal(grade, 1)} bm25")
+    for name, lines in {"people.qrels": people, "machine.qrels": machine, "bm25.run": run}.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    corrected = ("evaluate", "people.qrels", "bm25.run", "--machine", "machine.qrels", "-m", "nDCG@10")
+    shown = ok(*corrected, cwd=tmp_path)
+    assert "of people alone" in shown
+    assert "weighted kappa" in shown
+    record = json.loads(ok(*corrected, "--json", cwd=tmp_path))["machine"]
+    ours = record["measures"]["nDCG@10"]
+    assert (ours["human_queries"], ours["further_queries"], record["agreement"]["documents"]) == (20, 40, 200)
+    refused(2, "one SCORES file", *corrected, "people.qrels", cwd=tmp_path)
+    refused(2, "no query beyond", *corrected[:3], "--machine", "people.qrels", cwd=tmp_path)

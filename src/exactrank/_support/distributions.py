@@ -31,10 +31,11 @@ STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 
 LARGE = 10.0  #: for z from here on, the terms of STIRLING suffice
 LEAST = 1e-300  #: replaces 0 in Lentz's method
 PRECISION = 1e-16
+QUANTILE_PRECISION = 1e-12  #: relative, of a quantile
 BEND = 2.5  #: z from which (5) uses the fraction instead of the series
 
 
-def two_sided_t(t: float, degrees: int) -> float:
+def two_sided_t(t: float, degrees: float) -> float:
     """Return the probability that a draw from Student's distribution is at least as far from 0 as ``t``.
 
     >>> round(two_sided_t(1.0, 1), 12), two_sided_t(0.0, 5)
@@ -42,6 +43,36 @@ def two_sided_t(t: float, degrees: int) -> float:
     """
     square = t * t
     return incomplete_beta(degrees / 2, 0.5, degrees / (degrees + square), square / (degrees + square)) if square else 1.0
+
+
+def t_quantile(p: float, degrees: float) -> float:
+    """Return the value that a draw from Student's distribution is below with the probability ``p``, above 0.5.
+
+    False position with the Illinois rule (Dowell & Jarratt 1971) on the logarithm of the tail.
+
+    >>> round(t_quantile(0.975, 5), 6), round(t_quantile(0.975, 1e9), 6)
+    (2.570582, 1.959964)
+    """
+
+    def excess(t: float) -> float:
+        return float(log(two_sided_t(t, degrees) / (2 * (1 - p))))
+
+    low, high = 0.0, 1.0
+    above, below = excess(low), excess(high)
+    while below > 0:
+        low, above, high = high, below, 2 * high
+        below = excess(high)
+    while abs(high - low) > QUANTILE_PRECISION * high:
+        middle = (low * below - high * above) / (below - above)
+        value = excess(middle)
+        if value * below < 0:
+            low, above = high, below
+        else:
+            above /= 2
+        high, below = middle, value
+        if value == 0:
+            break
+    return high
 
 
 def two_sided_normal(z: float) -> float:

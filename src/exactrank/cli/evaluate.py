@@ -35,6 +35,7 @@ from exactrank.cli.off_policy import DEFAULT, ClickOptions, Estimator, Evaluatio
 if TYPE_CHECKING:
     from exactrank._support.arrays import PerDocument
     from exactrank.compare.comparison import Comparison
+    from exactrank.data.formats.base import ReadOptions
     from exactrank.data.ranking_data import RankingData
     from exactrank.measures.evaluate import Evaluation
 
@@ -98,6 +99,9 @@ def evaluate(
         bool | None, typer.Option("--complete/--retrieved-only", help="Count queries for which nothing was retrieved, or leave them out.")
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Also show each query.")] = False,
+    machine: Annotated[
+        Path | None, typer.Option(help="A machine's grades of these and further queries; its errors are corrected by the grades of DATA.")
+    ] = None,
     clicks: Annotated[Path | None, typer.Option(help="Estimate from this click log instead of the grades.")] = None,
     estimator: Annotated[Estimator | None, typer.Option(help="With --clicks: the estimator, by default ips.")] = None,
     propensity: PropensityOption = "harvest",
@@ -121,6 +125,8 @@ def evaluate(
     named_measures(names, preset)
     if (not paths) == (feature is None):
         raise DataError("give a SCORES file or --feature NAME" + (", not both" if paths else " to say what ranks the documents"))
+    if machine is not None and (len(paths) > 1 or clicks is not None):
+        raise DataError("--machine corrects one ranking, without clicks; give one SCORES file, and leave out --clicks")
     settings: EvaluationSettings = {"preset": preset, "complete": complete, "seed": seed, "threads": threads}
     with ExitStack() as stack:
         files = [stack.enter_context(regular_file(path)) for path in paths]
@@ -150,8 +156,22 @@ def evaluate(
         else:
             (ranking,) = rankings.values()
             rows, values = read_scores(ranking, judged) if isinstance(ranking, Path) else (judged, ranking)
-            evaluation = evaluate_measures(rows, values, names, **settings)
+            ranked_by = files[0] if files else None
+            graded = None if machine is None else _score_machine_grades(machine, reading, ranked_by, any(models), feature, threads)
+            evaluation = evaluate_measures(rows, values, names, machine=graded, **settings)
             _show_evaluation(evaluation, rows.n_documents - judged.n_documents, per_query, as_json)
+
+
+def _score_machine_grades(
+    path: Path, reading: "ReadOptions", file: Path | None, is_model: bool, feature: str | None, threads: int | None
+) -> "tuple[RankingData, PerDocument]":
+    """Return the documents that a machine has graded, or the ranking has retrieved, and their scores."""
+    from exactrank.data.scores import read_scores
+
+    graded = read(path, reading)
+    if file is None:
+        return graded, _feature(graded, str(feature))
+    return (graded, _predict(path, file, graded, threads)) if is_model else read_scores(file, graded)
 
 
 def _names(paths: list[Path]) -> list[str]:
@@ -203,7 +223,12 @@ def _show_evaluation(evaluation: "Evaluation", unjudged: int, per_query: bool, a
         records[name] = {"definition": repr(definition)} | mean | {"queries": len(values) - skipped, "skipped": skipped}
         if per_query:
             records[name]["per_query"] = {str(q): json_number(v) for q, v in zip(evaluation.qid.tolist(), values, strict=True)}
-    print_json({"measures": records, "unjudged": unjudged})
+    record: dict[str, object] = {"measures": records, "unjudged": unjudged}
+    if evaluation.machine is not None:
+        from exactrank.cli.machine_grades import json_correction
+
+        record["machine"] = json_correction(evaluation.machine)
+    print_json(record)
 
 
 def _print_evaluation(evaluation: "Evaluation", unjudged: int, per_query: bool) -> None:
@@ -218,6 +243,10 @@ def _print_evaluation(evaluation: "Evaluation", unjudged: int, per_query: bool) 
         evaluated = int((evaluation[name].values == evaluation[name].values).sum())
         table.row(name, f"{evaluation.means[name]:.4f}", f"{low:.4f} .. {high:.4f}", f"{evaluated:,}", repr(definition))
     show(table, *filter(None, [unjudged_rule({"": unjudged})]))
+    if evaluation.machine is not None:
+        from exactrank.cli.machine_grades import show_correction
+
+        show_correction(evaluation.machine)
 
 
 def _show_comparison(comparison: "Comparison", per_query: bool, as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol, TypeGuard, runtime_checkable
 
@@ -23,6 +23,7 @@ from exactrank.errors import DataError, IncompatibleError
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import means_over_queries, values_of, values_over
 from exactrank.measures.goal import parse_goal
+from exactrank.measures.machine_grades import Correction, correct
 from exactrank.measures.parse import find_preset, listed_measures
 
 if TYPE_CHECKING:
@@ -44,15 +45,20 @@ class Evaluation(Mapping[str, "Result"], Tabular):
     qid: Ids
     weight: PerQuery
     seed: int
+    machine: Correction | None = field(default=None, kw_only=True)  #: of the means, by a machine's grades of more queries
 
     @property
     def means(self) -> dict[str, float]:
-        """Weighted mean over queries of each measure."""
+        """Weighted mean over queries of each measure, corrected if a machine graded more queries."""
+        if self.machine is not None:
+            return {name: corrected.mean for name, corrected in self.machine.means.items()}
         return dict(zip(self.measures, means_over_queries(self.per_query, self.weight).tolist(), strict=True))
 
     @cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """Bootstrap 95% interval of each mean."""
+        """95% interval of each mean: by the bootstrap, or that of the correction."""
+        if self.machine is not None:
+            return {name: corrected.interval for name, corrected in self.machine.means.items()}
         ends = bootstrap_intervals(self.per_query, self.weight, seed=self.seed)
         return {name: (low, high) for name, (low, high) in zip(self.measures, ends.tolist(), strict=True)}
 
@@ -129,6 +135,7 @@ def evaluate(
     clip: float = 0.05,
     baseline: npt.ArrayLike | None = None,
     unknown: str = "error",
+    machine: "RankingData | tuple[RankingData, npt.ArrayLike] | None" = None,
 ) -> Evaluation:
     """Evaluate ``scores``, one per row in the caller's order, by each of ``measures``.
 
@@ -139,6 +146,10 @@ def evaluate(
 
     With ``clicks`` the grades of ``data`` are not used: the value is estimated from a click log by ``estimator``, and the other
     settings are those of [`Clicks.evaluate`][exactrank.clicks.Clicks.evaluate].
+
+    ``machine`` has the grades of a machine, such as a language model, for the queries of ``data`` and for more, beside scores of its rows;
+    no scores are needed if ``scores`` is a model. The means are corrected for the errors that the machine makes on the queries of ``data``,
+    whose grades are trusted; `Evaluation.machine` says what its grades are worth.
 
     >>> data = RankingData.from_arrays(None, [0, 2, 1, 0], qid=["a", "a", "a", "b"])
     >>> evaluate(data, [0.3, 0.2, 0.1, 0.9], ["nDCG@10", "RR"])
@@ -162,9 +173,19 @@ def evaluate(
         return _evaluation(named, dataset, answers, counts_all(preset, complete), seed)
     if backend is not None and backend.kernels:
         raise IncompatibleError(f"er.evaluate computes nothing by {backend!r}; leave out backend, or use exactrank.torch.evaluate")
-    in_order = data.group(checked_scores(data, scores))
-    by_query = values_of([measure.on(data, threads=threads) for measure in named.values()], in_order)
-    return _evaluation(named, data, by_query, counts_all(preset, complete), seed)
+
+    def values(data: RankingData, scores: "npt.ArrayLike | Predicts") -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
+        numbers = checked_scores(data, scores.predict(data) if _is_model(scores) else scores)
+        return values_of([measure.on(data, threads=threads) for measure in named.values()], data.group(numbers))
+
+    counts = counts_all(preset, complete)
+    evaluation = _evaluation(named, data, values(data, scores), counts, seed)
+    if machine is None:
+        return evaluation
+    graded, its_scores = machine if isinstance(machine, tuple) else (machine, scores)
+    check_data(graded, name="machine")
+    by_machine = _evaluation(named, graded, values(graded, its_scores), counts, seed)
+    return replace(evaluation, machine=correct(named, data, evaluation.per_query, graded, by_machine.per_query, seed=seed))
 
 
 def _evaluation(
