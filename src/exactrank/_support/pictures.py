@@ -58,7 +58,7 @@ class Plottable(ABC):
         """
         return self._plot(ax, path, force)
 
-    def figure(self, **options: Any) -> "Figure":
+    def figure(self, **options: object) -> "Figure":
         """Return the picture as a figure that is unknown to pyplot; ``options`` are those of `plot`."""
         check_matplotlib()
         from matplotlib.figure import Figure
@@ -68,7 +68,7 @@ class Plottable(ABC):
             self._fill(figure, **options)
         return figure
 
-    def _plot(self, ax: "Axes | None", path: str | os.PathLike[str] | None, force: bool, **options: Any) -> "Panels":
+    def _plot(self, ax: "Axes | None", path: str | os.PathLike[str] | None, force: bool, **options: object) -> "Panels":
         if isinstance(ax, str | os.PathLike):
             raise DataError(f"ax={os.fspath(ax)!r} is a path, not an Axes of matplotlib; give plot(path={os.fspath(ax)!r})")
         check_matplotlib()

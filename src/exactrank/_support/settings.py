@@ -274,8 +274,8 @@ def _is_a(value: object, kind: Any) -> bool:
     return isinstance(value, origin or kind)
 
 
-def _one_of(allowed: Any) -> str:
-    return "" if allowed is SOME else "=" + " or ".join(map(repr, allowed))
+def _one_of(allowed: object) -> str:
+    return "=" + " or ".join(map(repr, allowed)) if isinstance(allowed, Sequence) else ""
 
 
 def _describe_kind(kind: Any) -> str:

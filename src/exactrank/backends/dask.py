@@ -140,7 +140,7 @@ class DaskBackend(Backend):
             results |= dict(zip(share, answers, strict=True))
         return [results[number] for number in range(len(items))]
 
-    def ask(self, data: ShardedData, question: Question[A, Any]) -> list[A]:
+    def ask(self, data: ShardedData, question: Question[A, object]) -> list[A]:
         """Return the answer of each partition of ``data``, in order: one task per worker."""
         packed_question = cloudpickle.dumps(question)
         tasks = [
@@ -222,7 +222,7 @@ class DaskBackend(Backend):
             for future in futures:
                 future.release()
 
-    def submit(self, work: Callable[[], Any], worker: str | None = None, elsewhere: bool = True) -> Any:
+    def submit(self, work: Callable[[], object], worker: str | None = None, elsewhere: bool = True) -> Any:
         """Return the future of ``work`` on ``worker``, or ``elsewhere`` if that one is lost; without a ``worker`` on any."""
         there = {} if worker is None else {"workers": [worker], "allow_other_workers": elsewhere}
         return self.client.submit(pickle.loads, pickle.dumps(_Parcel(cloudpickle.dumps(work))), pure=False, **there)
@@ -286,7 +286,7 @@ class _Task:
     """Work for a worker, and a description of its result."""
 
     worker: str
-    work: Callable[[], Any]
+    work: Callable[[], object]
     what: str
 
 
@@ -321,11 +321,11 @@ class _Parcel:
 
     work: bytes
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Callable[[str, bytes], object], tuple[str, bytes]]:
         return _unpack, (exactrank.__version__, self.work)
 
 
-def _unpack(version: str, work: bytes) -> Any:
+def _unpack(version: str, work: bytes) -> object:
     """Return, on a worker, the result of the packed ``work``; errors name the worker."""
     from distributed import get_worker
 

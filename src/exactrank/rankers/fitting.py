@@ -70,7 +70,11 @@ def prepare(ranker: "Ranker", data: Dataset, X: Table, valid: Valid | None, star
     """Return ``data`` and validation data: checked, with missing values filled, and sorted by content."""
     measure = ranker.goal().measure
     held_out: Dataset | tuple[Table, npt.ArrayLike, npt.ArrayLike] | None
-    held_out = valid if valid is None or isinstance(valid, tuple) else validation_for(ranker, valid)
+    if valid is None or isinstance(valid, tuple):
+        held_out = valid
+    else:
+        held_out = dataset_of(valid, ranker.backend)
+        held_out = held_out if ranker.takes.sharded_validation else held_out.gather()
     if measure.column is not None:  # every objective then learns from it
         data = data.transform(WithGrades(measure))
         held_out = held_out if held_out is None or isinstance(held_out, tuple) else held_out.transform(WithGrades(measure))
@@ -81,12 +85,6 @@ def prepare(ranker: "Ranker", data: Dataset, X: Table, valid: Valid | None, star
     training = training_data(data, held_out, ranker.missing, ranker.threads, scorer, measure.column)
     check_measure_distinguishes(measure, data, ranker.threads)
     return replace(training, joint=join_queries(training.data, training.valid)) if ranker.cross_fits(data) else training
-
-
-def validation_for(ranker: "Ranker", valid: RankingData | Shards) -> Dataset:
-    """Return validation data as a dataset, in this process if ``ranker`` wants it so."""
-    data = dataset_of(valid, ranker.backend)
-    return data if ranker.takes.sharded_validation else data.gather()
 
 
 @dataclass(frozen=True, eq=False)

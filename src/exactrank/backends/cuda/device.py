@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ import numpy.typing as npt
 from exactrank.errors import IncompatibleError
 
 Array = Any  #: of CuPy, or NumPy in the tests: both have the same functions, and neither is typed by the other
+Kernel = Any  #: a compiled function of CuPy, which has no types
+Real: TypeAlias = np.dtype[np.float32] | np.dtype[np.float64]  #: the type of scores in a kernel
+N = TypeVar("N", bound=np.generic)
 
 #: The files of kernels, each after those that it uses.
 KERNELS = "lists", "measures", "lambdas", "losses", "line_search", "forces", "forest"
@@ -38,16 +41,16 @@ class Device(Protocol):
 
     def __hash__(self) -> int: ...
 
-    def launch(self, kernel: str, threads: int, real: np.dtype[Any], *args: object) -> None:
+    def launch(self, kernel: str, threads: int, real: Real, *args: object) -> None:
         """Run ``kernel``, compiled for scores of type ``real``, with ``threads`` threads. An argument of None is a null pointer."""
 
-    def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, real: np.dtype[Any], *args: object) -> None:
+    def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, real: Real, *args: object) -> None:
         """Run ``kernel`` with blocks of ``threads`` threads that work together and have ``shared`` bytes of memory each."""
 
-    def host_array(self, size: int, kind: npt.DTypeLike) -> npt.NDArray[Any]:
+    def host_array(self, size: int, kind: type[N]) -> npt.NDArray[N]:
         """Return an array of the host that the device copies to quickly."""
 
-    def fetch(self, array: Array, target: npt.NDArray[Any]) -> None:
+    def fetch(self, array: Array, target: npt.NDArray[np.generic]) -> None:
         """Copy ``array`` to ``target`` on the host."""
 
 
@@ -68,21 +71,21 @@ class Cuda:
         self.xp = cupy
         self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
 
-    def launch(self, kernel: str, threads: int, real: np.dtype[Any], *args: object) -> None:
+    def launch(self, kernel: str, threads: int, real: Real, *args: object) -> None:
         _function(real, kernel)((-(-threads // BLOCK),), (BLOCK,), _pointers(args))
 
-    def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, real: np.dtype[Any], *args: object) -> None:
+    def launch_blocks(self, kernel: str, blocks: int, threads: int, shared: int, real: Real, *args: object) -> None:
         function = _function(real, kernel)
         if shared > SHARED_MEMORY and function.max_dynamic_shared_size_bytes < shared:
             function.max_dynamic_shared_size_bytes = shared
         function((blocks,), (threads,), _pointers(args), shared_mem=shared)
 
-    def host_array(self, size: int, kind: npt.DTypeLike) -> npt.NDArray[Any]:
+    def host_array(self, size: int, kind: type[N]) -> npt.NDArray[N]:
         import cupyx
 
         return cupyx.empty_pinned(size, kind)  # type: ignore[no-any-return]
 
-    def fetch(self, array: Array, target: npt.NDArray[Any]) -> None:
+    def fetch(self, array: Array, target: npt.NDArray[np.generic]) -> None:
         array.get(out=target)
 
 
@@ -111,14 +114,14 @@ def on_host(array: Array) -> Array:
 
 
 @cache
-def _function(real: np.dtype[Any], kernel: str) -> Any:
+def _function(real: Real, kernel: str) -> Kernel:
     """Return the kernel for scores of that type."""
     is_exact = f"void {kernel}(" in source(EXACT[1:])
     return _module(real, is_exact).get_function(kernel)
 
 
 @cache
-def _module(real: np.dtype[Any], is_exact: bool) -> Any:
+def _module(real: Real, is_exact: bool) -> Kernel:
     import cupy
 
     arithmetic = "--fmad=false" if is_exact else "--use_fast_math"

@@ -1,11 +1,10 @@
 """The queries of a batch on a device: where their documents begin, how they rank, and sums by query."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from exactrank.backends.cuda.device import Array, Device
+from exactrank.backends.cuda.device import REAL, Array, Device, Real
 
 #: Longer lists are sorted in main memory; there are many of the shorter ones, so that fewer threads sort each.
 IN_SHARED_MEMORY, THREADS, THREADS_IF_LONG = 2048, 64, 1024
@@ -30,11 +29,11 @@ class Lists:
         """Number of documents of each query."""
         return self.device.xp.diff(self.indptr)
 
-    def by_document(self, kernel: str, real: np.dtype[Any], *args: object) -> None:
+    def by_document(self, kernel: str, real: Real, *args: object) -> None:
         """Run ``kernel`` with one thread per document."""
         self.device.launch(kernel, self.documents, real, *args)
 
-    def by_query(self, kernel: str, *args: object, real: np.dtype[Any] = np.dtype(np.float64)) -> None:  # noqa: B008
+    def by_query(self, kernel: str, *args: object, real: Real = REAL) -> None:
         """Run ``kernel`` with one thread per query."""
         self.device.launch(kernel, self.queries, real, *args)
 
