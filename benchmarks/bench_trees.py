@@ -60,7 +60,9 @@ def few_documents() -> er.RankingData:
 
 
 def ours(kind: type[BoostedRanker], train: er.RankingData, trees: int, threads: int, **more: object) -> BoostedRanker:
-    settings = {"trees": trees, "leaves": LEAVES, "learning_rate": RATE, "bins": BINS, "threads": threads} | ALL
+    settings = {"trees": trees, "leaves": LEAVES, "bins": BINS, "threads": threads} | ALL
+    if "smoothing" not in more:  # which takes the place of the rate
+        settings["learning_rate"] = RATE
     return kind(**(settings | more)).fit(train)
 
 
