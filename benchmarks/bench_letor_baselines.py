@@ -1,4 +1,4 @@
-"""Claims, on MQ2008 by LETOR's convention, mean of the test folds (``--mq2008 FOLDER`` with S1.txt.gz to S5.txt.gz):
+"""Claims, on MQ2008 by LETOR's convention, mean of the test folds; the folder of ``--data`` has MQ2008/S1.txt.gz to S5.txt.gz:
 
 - AdaRank as published takes one feature, or two, in each fold. The official figures are above the mean of its best rounds, each chosen by
   the test queries themselves.
@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from ledger import ROOT
 from study import five_folds
 from timing import table
 
@@ -65,8 +66,12 @@ def row(ranker: Ranker, folds: list[Fold]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mq2008", type=Path, required=True, help="folder with S1.txt.gz to S5.txt.gz")
-    folds = five_folds(parser.parse_args().mq2008)
+    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder with MQ2008")
+    folder = parser.parse_args().data / "MQ2008"
+    if not folder.is_dir():
+        print(f"skipped: there is no {folder}; give --data")
+        return
+    folds = five_folds(folder)
     header = ["", "features per fold", *MEASURES, "AP of the best round"]
     for method in ("AdaRank", "RankBoost", "ListNet"):
         official = [(name, values) for name, values in OFFICIAL.items() if method in name]

@@ -381,6 +381,26 @@ def test_users_prefer_the_better_ranker_and_none_of_equals(data):
     assert er.clicks.preference(clicked_on(data, swapped), swapped).interval[1] < 0.5
 
 
+def test_pages_of_one_query_are_not_independent():
+    """Users who prefer either ranker by the query, half of the queries each, have no preference, however many pages there are."""
+    rng, small = np.random.default_rng(0), []
+    for _ in range(100):
+        prefers = rng.choice([-1, 1], 12)
+        pages = [
+            (f"s{q}-{page}", f"q{q}", team, clicked)
+            for q in range(12)
+            for page in range(30)
+            for team, clicked in zip("ab", [prefers[q] > 0, prefers[q] < 0], strict=True)
+        ]
+        session, query, team, clicked = map(list, zip(*pages, strict=True))
+        log = er.clicks.Clicks.from_arrays(query, team, [1, 2] * (len(pages) // 2), clicked, session=session)
+        frame = {"session_id": session, "query_id": query, "doc_id": team, "team": team}
+        preference = er.clicks.preference(log, frame)
+        assert preference.queries == 12
+        small.append(preference.p < 0.05)
+    assert np.mean(small) <= 0.1
+
+
 def test_bad_interleaving_is_refused(data):
     for settings_, says in (
         ({"pages": 0}, "pages must be .* 1, got 0"),

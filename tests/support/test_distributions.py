@@ -1,5 +1,6 @@
 """Probabilities of the distributions behind tests: against scipy, exact arithmetic and their symmetries."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -44,14 +45,28 @@ def test_t_approaches_the_normal_distribution():
 def test_the_sign_test_counts_exactly(wins, losses):
     n, least = wins + losses, min(wins, losses)
     share = Fraction(2 * sum(math.comb(n, i) for i in range(least + 1)), 2**n)
-    assert sign_test(wins, losses) == sign_test(losses, wins) == pytest.approx(float(min(share, 1)), rel=1e-13)
+    leads = np.repeat([1, -1], [wins, losses])
+    assert sign_test(leads) == sign_test(-leads) == pytest.approx(float(min(share, 1)), rel=1e-13)
+
+
+@given(st.lists(st.integers(-9, 9), max_size=10))
+def test_the_sign_test_counts_all_signs(leads):
+    sums = [abs(sum(signs)) for signs in itertools.product(*({lead, -lead} for lead in leads if lead))]
+    assert sign_test(leads) == pytest.approx(np.mean(np.array(sums) >= abs(sum(leads))))
+
+
+def test_the_sign_test_of_large_leads_is_near_its_exact_one():
+    leads = np.random.default_rng(0).integers(-40, 60, 80)
+    normal = two_sided_normal(abs(int(leads.sum())) / math.sqrt(float(np.sum(leads.astype(float) ** 2))))
+    assert sign_test(leads) == pytest.approx(normal, rel=0.2)
+    assert sign_test(100 * leads) == normal
 
 
 @pytest.mark.parametrize("pages", [10_001, 10**6, 10**7])
 @pytest.mark.parametrize("lead", [1, 10, 1_000])
 def test_the_sign_test_of_many_pages_is_that_of_scipy(pages, lead):
     wins = (pages + lead) // 2
-    assert sign_test(wins, pages - wins) == pytest.approx(stats.binomtest(wins, pages).pvalue, rel=1e-11)
+    assert sign_test(np.repeat([1, -1], [wins, pages - wins])) == pytest.approx(stats.binomtest(wins, pages).pvalue, rel=1e-11)
 
 
 @given(st.floats(0.01, 1e4), st.floats(0.01, 1e4), st.integers(0, 1 << 20).map(lambda i: i / (1 << 20)))
@@ -63,4 +78,4 @@ def test_the_incomplete_beta_function_is_that_of_scipy(a, b, x):
 
 
 def test_far_tails_underflow_to_nothing():
-    assert two_sided_normal(100.0) == two_sided_t(1e9, 100) == sign_test(10_000, 0) == 0.0
+    assert two_sided_normal(100.0) == two_sided_t(1e9, 100) == sign_test([1] * 10_000) == 0.0

@@ -25,12 +25,16 @@ import math
 from collections.abc import Iterator
 from itertools import count
 
+import numpy as np
+import numpy.typing as npt
+
 from exactrank._support.numerics import exp, log, log1p
 
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)  #: of (3)
 LARGE = 10.0  #: for z from here on, the terms of STIRLING suffice
 LEAST = 1e-300  #: replaces 0 in Lentz's method
 PRECISION = 1e-16
+COUNTED = 4096  #: largest sum of sizes whose signs are counted by `sign_test`
 QUANTILE_PRECISION = 1e-12  #: relative, of a quantile
 BEND = 2.5  #: z from which (5) uses the fraction instead of the series
 
@@ -94,14 +98,30 @@ def two_sided_normal(z: float) -> float:
     return 1 - twice_density * math.fsum(terms)
 
 
-def sign_test(wins: int, losses: int) -> float:
-    """Return the probability that wins and losses are at least this uneven if both are equally likely.
+def sign_test(leads: npt.ArrayLike) -> float:
+    """Return the probability of a sum as far from 0 as that of ``leads``, whole numbers, if each might as well have the other sign.
 
-    >>> round(sign_test(5, 0), 12), sign_test(3, 3)
-    (0.0625, 1.0)
+    The distribution of the sum is exact if sizes are all 1, as for wins and losses, or add up to at most `COUNTED`; beyond that it is the
+    normal distribution of the same variance.
+
+    >>> round(sign_test([1, 1, 1, 1, 1]), 12), sign_test([1, -1, 0]), round(sign_test([3, 1, 1]), 12)
+    (0.0625, 1.0, 0.25)
     """
-    larger, smaller = max(wins, losses), min(wins, losses)
-    return 1.0 if larger == smaller else min(1.0, 2 * incomplete_beta(larger, smaller + 1, 0.5, 0.5))
+    numbers = np.asarray(leads, np.int64)
+    sizes, total = np.abs(numbers[numbers != 0]), abs(int(np.sum(numbers)))
+    if not total:
+        return 1.0
+    if sizes.max() == 1:
+        wins = (len(sizes) + total) // 2
+        return min(1.0, 2 * incomplete_beta(wins, len(sizes) - wins + 1, 0.5, 0.5))
+    reach = int(np.sum(sizes))
+    if reach > COUNTED:
+        return two_sided_normal(total / math.sqrt(float(np.sum(sizes.astype(np.float64) ** 2))))
+    chances = np.zeros(2 * reach + 1)  # of each sum, from -reach on
+    chances[reach] = 1.0
+    for size in sizes.tolist():
+        chances = (np.roll(chances, size) + np.roll(chances, -size)) / 2
+    return min(1.0, float(np.sum(chances[: reach - total + 1]) + np.sum(chances[reach + total :])))
 
 
 def incomplete_beta(a: float, b: float, x: float, y: float) -> float:

@@ -3,6 +3,9 @@
 The rankers take turns, in an order that a coin decides in each round, and each adds its best document that is not yet on the page; the
 document is in its team. The ranker whose team got more clicks wins the page (Radlinski, Kurup & Joachims 2008). Both teams have the same
 expected ranks, so position bias favors neither, and no propensities are needed: a second opinion on an off-policy estimate.
+
+Pages of one query show nearly the same documents, so they are not independent, and many pages of few queries prove little. The test and the
+interval therefore take each query as one observation: its lead is the number of pages that a wins less those that b wins.
 """
 
 from collections.abc import Mapping
@@ -110,13 +113,14 @@ class Preference:
     b_wins: int
     ties: int  #: pages with as many clicks on both teams, mostly none
     a_rate: float  #: the share of pages that a wins, ties counted as a half to each
-    interval: tuple[float, float]  #: of the rate, 95%, by bootstrap over pages
-    p: float  #: of the sign test: the probability of wins as uneven as these if users had no preference
+    queries: int  #: with a page in the log; the observations of the interval and the test
+    interval: tuple[float, float]  #: of the rate, 95%, by bootstrap over queries
+    p: float  #: of the sign test: the probability of leads as uneven as these if each query might as well prefer the other ranker
 
     def __str__(self) -> str:
         low, high = self.interval
         wins = f"a wins {self.a_wins:,} pages, b wins {self.b_wins:,}, {self.ties:,} ties"
-        return f"{wins}: a has {self.a_rate:.3f} [{low:.3f}, {high:.3f}], p = {self.p:.3g}"
+        return f"{wins}: a has {self.a_rate:.3f} [{low:.3f}, {high:.3f}], p = {self.p:.3g} ({self.queries:,} queries)"
 
 
 def preference(log: Clicks, teams: object, *, seed: int = 0) -> Preference:
@@ -129,20 +133,25 @@ def preference(log: Clicks, teams: object, *, seed: int = 0) -> Preference:
     if log.session is None or log.sessions is None:
         raise DataError("the log has no sessions, so its pages cannot be told apart; name their column")
     page, sign = _pages_and_signs(log, log.sessions.tolist(), log.session, teams)
-    lead = sums_of(page, sign * log.weights * log.clicked)
+    lead = np.sign(sums_of(page, sign * log.weights * log.clicked)).astype(np.int64)
     a, b = int(np.sum(lead > 0)), int(np.sum(lead < 0))
-    ties = len(lead) - a - b
     if a + b == 0:
         raise DataError(f"none of the {len(lead):,} pages was won, so there is no preference to see; give a log with clicks")
-    low, high = np.quantile(_resampled_rates(a, ties, len(lead), np.random.default_rng(seed)), [0.025, 0.975])
-    return Preference(a, b, ties, (a + ties / 2) / len(lead), (float(low), float(high)), sign_test(a, b))
+    query = np.zeros(len(lead), np.int64)
+    query[page] = log.query
+    _, number = np.unique(query, return_inverse=True)
+    pages = np.bincount(number)
+    leads = np.zeros(len(pages), np.int64)
+    np.add.at(leads, number, lead)
+    low, high = np.quantile(_resampled_rates(leads, pages, np.random.default_rng(seed)), [0.025, 0.975])
+    rate = (1 + (a - b) / len(lead)) / 2
+    return Preference(a, b, len(lead) - a - b, rate, len(pages), (float(low), float(high)), sign_test(leads))
 
 
-def _resampled_rates(wins: int, ties: int, pages: int, rng: np.random.Generator) -> Floats:
-    """Return the rates of a in bootstrap samples of the pages: those that it wins come first, then ties."""
-    samples = (rng.integers(0, pages, pages, dtype=np.uint32) for _ in range(RESAMPLES))
-    twice = [np.count_nonzero(page < wins) + np.count_nonzero(page < wins + ties) for page in samples]
-    return np.array(twice) / (2 * pages)
+def _resampled_rates(leads: Rows, pages: Rows, rng: np.random.Generator) -> Floats:
+    """Return the rates of a in bootstrap samples of the queries, from the lead and the number of pages of each."""
+    samples = (rng.integers(0, len(pages), len(pages)) for _ in range(RESAMPLES))
+    return np.array([(1 + np.sum(leads[places]) / np.sum(pages[places])) / 2 for places in samples])
 
 
 def _pages_and_signs(log: Clicks, sessions: list[str], session: Codes, teams: object) -> tuple[Rows, Floats]:
