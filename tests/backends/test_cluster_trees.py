@@ -407,7 +407,7 @@ def test_an_error_of_one_worker_is_told_as_it_is(cluster: Any, tmp_path: Path) -
 
 def forget_partitions() -> None:
     """Forget, on a worker, all partitions that it holds."""
-    backend_module._held.clear()
+    backend_module._holders.clear()
 
 
 def test_what_does_not_work_on_an_engine_says_so(shards: Callable[..., Any]) -> None:

@@ -317,7 +317,7 @@ def test_a_manifest_names_the_files_and_a_file_that_changed_or_vanished_is_named
 
 
 def test_a_damaged_byte_is_refused_before_the_first_result_that_uses_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("exactrank.data.formats.cache.READ_WHOLE", 0)  # mapped, as large files are
+    monkeypatch.setattr("exactrank.data.formats.cache.SMALL_FILE", 0)  # mapped, as large files are
     for name in ("cache", "cache_footer"):
         monkeypatch.setattr(f"exactrank.data.formats.{name}.BLOCK", 1024)
     data = cut_into(whole := made(0, 1200), tmp_path, [], 4000)

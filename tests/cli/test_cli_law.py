@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import exactrank as er
 from exactrank._support import pipes
 from exactrank.cli import app
+from exactrank.cli.train import training_command
 
 PROGRAM = Path(sys.executable).with_name("exactrank")
 RAW = re.compile(
@@ -87,7 +88,7 @@ def commands(group=None, before=()):
 
 
 def options(name, command):
-    command = command.get_command(None, GOOD[name][0]) if name == "train" else command
+    command = training_command(GOOD[name][0]) if name == "train" else command
     return [p for p in command.params if p.param_type_name == "option" and not p.is_flag]
 
 
@@ -215,7 +216,7 @@ def test_bad_words(lawful, number, name, option):
 
 
 #: Options that name a file to read; any other that takes a path is an output.
-READ = {"--valid", "--pairs", "--test", "--model", "--check", "--data", "--run", "--clicks"}
+READ = {"--valid", "--pairs", "--test", "--model", "--check", "--data", "--run", "--clicks", "--machine"}
 #: Outputs beside --out: pictures, and the several files of a fusion or a front.
 OTHER_OUTPUTS = {"generate": {"--log"}, "clicks": {"--plot"}, "pareto": {"--plot", "--save"}, "fuse": {"--save", "--config", "--plot"}} | {
     f"inspect {each}": {"--plot"} for each in ("optimality", "importance", "smoothness")
@@ -235,7 +236,7 @@ WITHOUT_OUT = {
 
 @pytest.mark.parametrize(("name", "command"), list(commands()))
 def test_one_name_for_measures_outputs_and_missing_values(name, command):
-    command = command.get_command(None, GOOD[name][0]) if name == "train" else command
+    command = training_command(GOOD[name][0]) if name == "train" else command
     found = {option: each for each in command.params if each.param_type_name == "option" for option in each.opts}
     for option, each in found.items():
         if "measure" in str(each.name) or (each.metavar == "MEASURE" and each.name != "weighted_by"):

@@ -253,7 +253,7 @@ def test_the_next_run_sweeps_what_dead_ones_left_and_nothing_else(tmp_path):
 
 @pytest.mark.parametrize("lock", [True, False])
 def test_a_file_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch, lock):
-    locked, swept = locks._locked, []
+    locked, swept = locks._try_lock, []
 
     def sweeping(handle):
         found = locked(handle)
@@ -263,7 +263,7 @@ def test_a_file_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkey
             return lock
         return found
 
-    monkeypatch.setattr(locks, "_locked", sweeping)
+    monkeypatch.setattr(locks, "_try_lock", sweeping)
     with whole_file(tmp_path / "out.txt") as file:
         assert len(swept) == 1
         file.write(b"whole")
@@ -396,13 +396,13 @@ def test_a_checkpoint_is_not_replaced_by_a_worse_one(folder, monkeypatch):
     ended = CoordinateAscent._fit
 
     def soon(self, task, recorder):
-        hear = recorder.heard
+        record_step = recorder.record
 
-        def heard(*step):
-            hear(*step)
+        def interrupted_record(*step):
+            record_step(*step)
             raise KeyboardInterrupt
 
-        recorder.heard = heard
+        recorder.record = interrupted_record
         return ended(self, task, recorder)
 
     monkeypatch.setattr(CoordinateAscent, "_fit", soon)

@@ -72,6 +72,12 @@ def fusion(systems=2):
     return er.fuse(named, folds=2, bootstrap=20, cells=10)
 
 
+def corrected():
+    """An evaluation of ten queries, which a machine's grades of all of them correct."""
+    people = data().take_queries(np.arange(10))
+    return er.evaluate(people, people.y, ["nDCG@10", "AP"], machine=(data(), data().y))
+
+
 def run_of(kind):
     given = data()
     qid, docid = np.repeat(given.qid, given.sizes).tolist(), given.docid.tolist()
@@ -103,6 +109,8 @@ RESULTS = {
     "judgments": (lambda: run_of(Judgments), 600),
     "run": (lambda: run_of(RetrievalRun), 600),
     "evaluation": (lambda: er.evaluate(data(), data().y, ["nDCG@10", "AP"]), 30),
+    "correction": (lambda: corrected().machine, 2),
+    "agreement": (lambda: corrected().machine.agreement, None),
     "linear model": (lambda: fitted("linear").model_, 30),
     "tree model": (lambda: fitted("trees").model_, 30),
     "network": (lambda: fitted("network").model_, 30),

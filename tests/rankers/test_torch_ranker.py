@@ -376,7 +376,7 @@ def test_the_commands_take_a_module_by_its_name(gated):
     ("options", "says"),
     [
         ([], "the model is a module of your own, my_nets:Outer.Gated, .* or --module MODULE:Gated of exactrank export and predict"),
-        (["--module", "my_nets"], "--module 'my_nets' does not name what made the module; write MODULE:NAME, e.g. my_nets:Gated"),
+        (["--module", "my_nets"], "--module 'my_nets' does not name a module and an object in it; write MODULE:NAME, e.g. my_nets:Gated"),
         (["--module", "my_nets:Gatd"], r"my_nets cannot be imported, or has no Gatd \(AttributeError: .*\); give a module that Python"),
         (["--module", "no_nets:Gated"], r"no_nets cannot be imported, or has no Gated \(ModuleNotFoundError"),
         (["--module", "my_nets:number"], "module is 3; give an nn.Module, or the function or class that makes one"),
