@@ -66,7 +66,9 @@ class CorrectedMean:
         """The number of human-graded queries whose mean would be as precise."""
         if self.human is None:
             return float(self.human_queries)
-        return self.human_queries * (self.human.standard_error / self.standard_error) ** 2 if self.standard_error else math.inf
+        if not self.standard_error:
+            return math.inf if self.human.standard_error else float(self.human_queries)
+        return self.human_queries * (self.human.standard_error / self.standard_error) ** 2
 
     @property
     def remark(self) -> str:
@@ -251,7 +253,7 @@ class Correction(Tabular):
         }
 
     def __repr__(self) -> str:
-        return "\n".join(f"{name} {corrected!r}" for name, corrected in self.means.items())
+        return "Correction(" + "; ".join(f"{name} {corrected!r}" for name, corrected in self.means.items()) + ")"
 
 
 def correct(
