@@ -176,8 +176,14 @@ def overview() -> Iterator[str]:
         cells = []
         for scale in ("reduced", "full"):
             verdicts = [f"{entry['verdict'].split(' inequ')[0]}{on(entry)}" for entry in entries.values() if entry["scale"] == scale]
-            cells.append("; ".join(verdicts) or (f"not run: {kind.estimate}" if scale == "full" else "not run"))
+            absent = "not run" if scale == "reduced" else "the same" if is_always_full(kind) else f"not run: {kind.estimate}"
+            cells.append("; ".join(verdicts) or absent)
         yield from (f"| {kind.paper} | {place} | [`{name}`](#{name}) | {' | '.join(cells)} |" for place in kind.where)
+
+
+def is_always_full(kind: type[Experiment]) -> bool:
+    """Return whether the scale of the paper is the only one."""
+    return kind.full() == kind()
 
 
 def on(entry: Entry) -> str:
@@ -196,7 +202,7 @@ def section(name: str) -> Iterator[str]:
         run_by = f"{key}; {entry['seconds']:,.3g} s, {entry['date']}, `{entry['commit']}`"
         yield f"| {published} | {entry['summary']} | {run_by} | {entry['verdict']} |"
         published = ""
-    if not any(entry["scale"] == "full" for entry in entries.values()):
+    if not is_always_full(kind) and not any(entry["scale"] == "full" for entry in entries.values()):
         yield f"| {published} | | full | not run: {kind.estimate} |"
     failed = [(key, *check) for key, entry in entries.items() for check in entry["checks"] if not check[1] < check[2]]
     if failed:
