@@ -54,7 +54,17 @@ def test_it_ends_where_no_single_weight_can_be_bettered(measure):
         assert er.profile(data, model.predict(data), column, measure).best().value <= here + 1e-9
 
 
-@pytest.mark.parametrize("more", [{"order": "random"}, {"order": "greedy"}, {"solver": "powell"}, {"point": "likelihood"}, {"restarts": 3}])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"order": "random"},
+        {"order": "greedy"},
+        {"solver": "powell"},
+        {"point": "likelihood"},
+        {"point": "plackett-luce"},
+        {"restarts": 3},
+    ],
+)
 def test_every_way_learns_and_is_the_same_for_any_number_of_threads(more):
     data = judged(queries=40, noise=0.1)
     ours, theirs = (one_run(**more, threads=threads, seed=2).fit(data) for threads in (1, 2))
@@ -189,6 +199,16 @@ def test_settings_that_are_wrong_or_without_effect_are_refused(given, said):
         one_run(**given).fit(judged())
 
 
+@pytest.mark.parametrize("selection", ["RR", "P@1"])
+def test_another_measure_may_select(selection):
+    """Of the same starts and rounds, `selection` prefers those that are better by it on the validation data."""
+    train, valid = judged(queries=30, noise=1.0), judged(queries=30, noise=1.0, seed=1)
+    by_ndcg, by_other = (
+        one_run(restarts=5, start="random", seed=3, selection=measure).fit(train, valid=valid) for measure in (None, selection)
+    )
+    assert mean(selection, valid, by_other.predict(valid)) > mean(selection, valid, by_ndcg.predict(valid))
+
+
 def test_what_is_said_of_bags_depends_on_the_data(monkeypatch):
     monkeypatch.setattr("exactrank.rankers.directrank.MANY_QUERIES", 10)
     assert er.DirectRank("nDCG@5", restarts=2).fit(judged(queries=12)).model_.training["steps"] > 2
@@ -203,10 +223,10 @@ def test_a_measure_that_cannot_tell_rankings_apart(measure):
         one_run(measure=measure).fit(judged())
 
 
-@given(st.integers(0, 200), st.floats(-2, 2), st.floats(0.01, 3))
-def test_the_likeliest_point_of_an_interval(seed, low, width):
+@given(st.integers(0, 200), st.floats(-2, 2), st.floats(0.01, 3), st.booleans())
+def test_the_likeliest_point_of_an_interval(seed, low, width, as_published):
     data, rng = judged(seed=seed, queries=4), np.random.default_rng(seed)
-    likelihood = IdealLikelihood(er.measures.NDCG(k=3).on(data))
+    likelihood = IdealLikelihood(er.measures.NDCG(k=3).on(data), as_published=as_published)
     s, t = rng.normal(size=data.n_documents), rng.normal(size=data.n_documents)
     alpha = likelihood.best(s, t, Interval(low, low + width, 0.0), low + width / 2)
     assert low <= alpha <= low + width
@@ -216,7 +236,8 @@ def test_the_likeliest_point_of_an_interval(seed, low, width):
         for begin, end in zip(data.indptr[:-1], data.indptr[1:], strict=True):
             y, score = data.y[begin:end], (s + a * t)[begin:end]
             ideal = score[np.argsort(-y, kind="stable")]
-            total += sum(ideal[j] - np.log(np.exp(ideal[j:]).sum()) for j in range(min(3, np.count_nonzero(y > y.min()))))
+            ranked = len(y) if as_published else np.count_nonzero(y > y.min())
+            total += sum(ideal[j] - np.log(np.exp(ideal[j:]).sum()) for j in range(min(3, ranked)))
         return total
 
     grid = np.linspace(low, low + width, 200)
