@@ -781,12 +781,15 @@ def test_trials_by_folds_judge_cross_fitted_methods_out_of_fold(chance):
     assert trial.valid < np.mean([one.score(own) for one, (_, own) in zip(rankers, parts, strict=True)]) - 0.15
 
 
-def test_the_demo_compares_six_methods(tmp_path, monkeypatch):
+@pytest.mark.parametrize("peer", ["lightgbm", "a_library_that_is_not_installed"])
+def test_the_demo_compares_its_methods_and_lightgbm_if_it_is_installed(tmp_path, monkeypatch, peer):
     monkeypatch.setattr("exactrank.cli.compare.QUERIES", 12)
     monkeypatch.setattr("exactrank.cli.compare.TRIALS", 1)
-    said = ok("demo", "--out", tmp_path / "demo")
-    for method in ("blend", "ridge", "directrank", "lambdarank", "lambdamart", "lightgbm"):
-        assert method in said
+    monkeypatch.setattr("exactrank.cli.compare.PEER", peer)
+    shown = ok("demo", "--out", tmp_path / "demo")
+    for method in ("blend", "ridge", "directrank", "lambdarank", "lambdamart"):
+        assert method in shown
+    assert ("lightgbm" in shown) == (peer == "lightgbm")
     assert (tmp_path / "demo" / "report.html").stat().st_size > 10_000
 
 
