@@ -193,6 +193,16 @@ def test_what_cannot_be_corrected_is_refused(judgments, change, message):
         er.evaluate(human, np.zeros(human.n_documents), "nDCG@10", machine=(machine, np.zeros(documents)))
 
 
+def test_clicks_and_several_files_are_not_corrected(judgments, tmp_path):
+    human, scores, machine, machine_scores = judgments
+    er.write(human, path := tmp_path / "part-0000.xr")
+    with pytest.raises(er.errors.DataError, match="one file"):
+        er.evaluate(er.read_shards([path]), scores, "nDCG@10", machine=(machine, machine_scores))
+    log = er.clicks.Clicks.from_arrays(["0"], ["d"], [1], [True])
+    with pytest.raises(er.errors.DataError, match="leave out clicks"):
+        er.evaluate(human, scores, "nDCG@10", clicks=log, machine=(machine, machine_scores))
+
+
 # ---- agreement
 
 

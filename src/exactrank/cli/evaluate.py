@@ -133,6 +133,8 @@ def evaluate(
         models = [_is_model(file) for file in files]
         shards = shards_at(data, dask is not None or workers is not None, replace(reading, keep_missing=True))
         if shards is not None:
+            if machine is not None:
+                raise DataError(f"{data} is in several files, and --machine corrects the means of data in one file; give one file")
             if len(paths) != 1 or not models[0]:
                 raise DataError(f"{data} is in several files, which only a model can score where they lie; give one model")
             with backend_at(dask, workers) as backend:

@@ -2,7 +2,7 @@
 
 from exactrank._support.registry import Registry
 
-#: The place of each peer, by its name in the notation; imported when it is asked for.
+#: The place of each peer, by its name in the notation; imported on demand.
 CONTENDERS: Registry[type] = Registry("method", {
     "lightgbm": "exactrank.compare.contenders.lightgbm:LightGBM",
     "xgboost": "exactrank.compare.contenders.xgboost:XGBoost",

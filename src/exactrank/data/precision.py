@@ -30,7 +30,7 @@ from exactrank.errors import DataError, PrecisionWarning, warn_caller
 
 Offset: TypeAlias = npt.NDArray[np.float64]  #: one number per feature, which was subtracted from its values
 SAMPLE_CELLS = 1 << 22
-SUSPECT_SHARE = 2000  #: a feature that loses one value in so many is examined closely
+SUSPECT_SHARE = 2000  #: a feature that loses one of this number of values is examined closely
 WARNING_SHARE = 0.01  #: of the different values may be lost without a warning
 NEARER = 8  #: times as near as 0 must an offset be to most values
 NAMED_FEATURES = 5  #: in a message

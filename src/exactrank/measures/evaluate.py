@@ -110,7 +110,7 @@ class Result:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Bootstrap 95% interval of the mean."""
+        """95% interval of the mean: by the bootstrap, or that of the correction."""
         return self.evaluation.intervals[self.name]
 
     @property
@@ -156,6 +156,8 @@ def evaluate(
     Evaluation(nDCG@10=0.3295, RR=0.2500)
     """
     check_data(data, Shards)
+    if machine is not None and (clicks is not None or isinstance(data, Shards)):
+        raise DataError("machine corrects means over human grades of data in one file; leave out clicks, and read the data with er.read")
     if clicks is not None:
         if isinstance(data, Shards):
             raise DataError("clicks are joined with the documents of one file; give data from er.read, not from er.read_shards")
