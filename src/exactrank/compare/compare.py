@@ -149,7 +149,7 @@ def _description(schedule: Schedule, folds: int) -> dict[str, object]:
         "limit": schedule.limit,
         "folds": folds,
         "workers": schedule.workers,
-        "threads a fit": schedule.threads,
+        "threads per fit": schedule.threads,
         "exactrank": __version__,
         "python": platform.python_version(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
