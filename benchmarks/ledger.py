@@ -29,6 +29,8 @@ FOLDER = "BENCH_LEDGER"
 SLOWER = 1.15
 #: A cell in a sentence.
 CELL = r"<!-- ledger: (?P<place>[\w-]+\.[\w-]+ / [^>]*?) -->[^<]*<!-- /ledger -->"
+#: What a run depends on; the ledger and the pages, which runs write, are no part of it.
+CODE = ("src", "benchmarks", "CMakeLists.txt", ":!benchmarks/ledger")
 Entry = dict[str, Any]
 
 
@@ -60,9 +62,13 @@ def arguments() -> list[str]:
 
 
 def commit() -> str:
-    """The commit that is checked out, marked where files were changed since; unknown outside a repository."""
-    told = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
-    return told.strip() or "unknown"
+    """The commit that is checked out, marked if code was changed since; unknown outside a repository."""
+
+    def answer(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+    name = answer("describe", "--always")
+    return (name + "-dirty" * bool(answer("status", "--porcelain", "--", *CODE))) if name else "unknown"
 
 
 def entries_of(path: Path) -> dict[str, Entry]:

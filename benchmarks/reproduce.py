@@ -6,6 +6,8 @@
     python -m benchmarks.reproduce NAME --set epochs=60       with other settings; repeatable
     python -m benchmarks.reproduce --page                     write the page alone
 
+Code with changes that are not committed is refused, since no commit would say what was run; ``--allow-dirty`` marks such entries.
+
 The ledger has a file for each experiment, benchmarks/ledger/reproduce/NAME.json, with an entry for each scale, seed and set of data: its
 verdict, inequalities and tables, and *fingerprints* of the experiment at a tiny scale: the bits of the models of each ranker that it
 trains, and of all its numbers. A change that moves them makes the entry stale, which tests name.
@@ -118,13 +120,13 @@ def key_of(scale: str, seed: int, data: Sequence[str], settings: dict[str, Any])
 
 def run(name: str, scale: str, seed: int, folders: Sequence[Path], settings: dict[str, Any]) -> None:
     """Run an experiment and put what it finds into the ledger."""
-    names = [folder.resolve().name for folder in folders]
+    names, version = [folder.resolve().name for folder in folders], commit()
     experiment, start = experiment_of(name, scale, seed, settings), time.perf_counter()
     given = {"data": tuple(map(str, folders))} if folders else {}
     finding = replace(experiment, **given).run(lambda line: print(f"  {line}"[:140], file=sys.stderr))
     seconds = time.perf_counter() - start
     entry = entry_of(finding) | {"settings": repr(experiment), "overrides": {key: repr(value) for key, value in settings.items()}}
-    entry |= {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit(), "scale": scale, "seed": seed, "data": names}
+    entry |= {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": version, "scale": scale, "seed": seed, "data": names}
     entry |= {"seconds": float(f"{seconds:.2g}"), "fingerprints": fingerprints(name)}
     path, key = FOLDER / f"{name}.json", key_of(scale, seed, names, settings)
     entries = (entries_of(path) if path.exists() else {}) | {key: entry}
@@ -224,7 +226,7 @@ def with_experiments(page: str) -> str:
     return re.sub(marks, block, page, flags=re.DOTALL)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="experiments; by default all")
     parser.add_argument("--full", action="store_true", help="on the scale of the papers")
@@ -232,7 +234,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, action="append", default=[], help="folder with Fold1, Fold2, ...; repeatable")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another setting; repeatable")
     parser.add_argument("--page", action="store_true", help="write the page alone")
-    options = parser.parse_args()
+    parser.add_argument("--allow-dirty", action="store_true", help="also with changes of the code that are not committed")
+    options = parser.parse_args(arguments)
+    if commit().endswith("-dirty") and not (options.page or options.allow_dirty):
+        parser.error("the code has changes that are not committed; commit them, or give --allow-dirty")
     settings = {name: ast.literal_eval(value) for name, value in (word.split("=", 1) for word in options.set)}
     for name in () if options.page else options.names or EXPERIMENTS:
         run(name, "full" if options.full else "reduced", options.seed, options.data, settings)

@@ -4,11 +4,12 @@ run is kept in it; what costs more than it says is named, and so are experiments
 
 import json
 import re
+import subprocess
 import sys
 
 import numpy as np
 import pytest
-from benchmarks import reproduce
+from benchmarks import ledger, reproduce
 from benchmarks.ledger import CELL, FOLDER, LEDGER, cell, entries_of, record, slower, with_tables
 
 from exactrank import DirectRank
@@ -156,6 +157,39 @@ def test_each_bit_and_number_of_an_experiment_is_in_its_fingerprints(monkeypatch
     monkeypatch.setattr(DirectRank, "predict", lambda self, data: np.nextafter(predict(self, data), np.inf))
     after = reproduce.fingerprints("directrank-order")
     assert {part for part in before if before[part] != after[part]} == {"DirectRank"}
+
+
+def test_the_commit_is_marked_if_code_was_changed_but_not_for_what_runs_write(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledger, "ROOT", tmp_path)
+    assert ledger.commit() == "unknown"
+    written, code = tmp_path / "benchmarks" / "ledger" / "a.json", tmp_path / "src" / "a.py"
+    for path in (written, code):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "a"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    name = ledger.commit()
+    assert re.fullmatch("[0-9a-f]{7,}", name)
+    written.write_text("{}")
+    assert ledger.commit() == name
+    code.write_text("1")
+    assert ledger.commit() == f"{name}-dirty"
+
+
+def test_code_that_is_not_committed_is_refused_unless_it_is_allowed(tmp_path, monkeypatch, capsys):
+    names = []
+    monkeypatch.setattr(reproduce, "commit", lambda: "abc1234-dirty")
+    monkeypatch.setattr(reproduce, "run", lambda name, *_: names.append(name))
+    monkeypatch.setattr(reproduce, "PAGE", tmp_path / "page.md")
+    reproduce.PAGE.touch()
+    with pytest.raises(SystemExit):
+        reproduce.main(["directrank-order"])
+    assert "not committed; commit them, or give --allow-dirty" in capsys.readouterr().err
+    reproduce.main(["--page"])
+    assert not names
+    reproduce.main(["directrank-order", "--allow-dirty"])
+    assert names == ["directrank-order"]
 
 
 def test_a_table_follows_its_mark(run):
