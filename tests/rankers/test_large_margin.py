@@ -103,6 +103,28 @@ def test_the_ramp_never_ends_above_regression(solver):
     assert ranker.score(data) > 0.9 * er.Ridge("nDCG@5").fit(data).score(data)
 
 
+@pytest.mark.parametrize("measure", ["nDCG@5", "AP"])
+def test_the_published_ramp_is_centered_on_regression_in_its_own_units(measure):
+    """And ours on weights whose scores at the first rank count as much as those of regression."""
+    data = judged(queries=20)
+    loss, architecture = Structured(er.parse_measure(measure), bound="ramp"), LinearModel().on(data)
+    regression = architecture.theta_of(er.Ridge(l2=1e-3).fit(data).weights_)
+    published, ours = (er.StructuredRank(measure, ramp=ramp)._problem(loss, architecture, data) for ramp in ("published", "path"))
+    np.testing.assert_allclose(published.center, regression, rtol=1e-9)
+    np.testing.assert_allclose(ours.center, regression / {"nDCG@5": 5, "AP": 1}[measure], rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["cutting-plane", "bundle"])
+def test_the_published_ramp_starts_anew_at_each_strength(solver):
+    """So it does not matter which strengths are tried before one; on our path it does."""
+    data, valid = judged(queries=15, noise=1.5), judged(queries=10, noise=1.5, seed=1)
+    for ramp in ("published", "path"):
+        ranker = er.StructuredRank("nDCG@3", bound="ramp", ramp=ramp, solver=solver).fit(data, valid=valid)
+        chosen = ranker.model_.training["chosen"]["l2"]
+        alone = clone(ranker).set_params(l2=chosen).fit(data, valid=valid)
+        assert np.array_equal(ranker.weights_, alone.weights_) == (ramp == "published")
+
+
 def test_a_network_learns_what_no_linear_model_can():
     X, _, qid = rows(queries=80)
     y = np.digitize(np.abs(X[:, 0]), [0.7, 1.4])

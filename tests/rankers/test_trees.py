@@ -20,6 +20,7 @@ from exactrank.rankers.training_data import in_content_order, training_data
 from tests import killed
 from tests.models.test_tree_ensemble import same
 from tests.rankers.test_rankers import judged, mean, rows
+from tests.reference.profile import profile
 from tests.reference.trees import booster_of
 
 SMALL = {"trees": 20, "min_documents": 3, "feature_fraction": 1.0, "query_fraction": 1.0, "threads": 1, "bags": 0}
@@ -126,6 +127,27 @@ def test_the_line_search_never_falls_below_the_least_weight(seed, follow):
         KINDS["DirectRankTrees"](**(PUBLISHED | {"trees": 1, "low": 0.2, "high": high, "follow": follow})).fit(data) for high in (1.0, 0.2)
     )
     assert free.score(data) >= least.score(data)
+
+
+@given(seed=st.integers(0, 17))
+@settings(max_examples=18, derandomize=True)
+def test_a_clipped_weight_is_the_best_of_all_and_another_the_best_within_its_limits(seed):
+    """By evaluating the measure at every crossing of two documents and half way between them."""
+    data, low, high = judged(queries=8, seed=seed), PUBLISHED["low"], PUBLISHED["high"]
+    pessimistic = er.parse_measure("nDCG(ties='pessimistic')@5")
+    for clip in (True, False):
+        scorer = KINDS["DirectRankTrees"](**(PUBLISHED | {"trees": 2, "leaves": 5, "clip": clip})).fit(data).model_.scorer
+        first, second = (tree.score(data.X) for tree in scorer.single_trees())
+        weight = float(scorer.table.shrinkage[1])
+        steps = profile(pessimistic, data, first, second / weight)
+        best = steps.best() if clip else steps.best(low, high)
+        if low < weight < high:
+            assert steps(weight) == pytest.approx(best.value, abs=1e-12)
+        else:  # the best step is there or beyond
+            beyond = steps.best(high) if weight == high else steps.best(high=low)
+            assert clip
+            assert weight in (low, high)
+            assert beyond.value == pytest.approx(best.value, abs=1e-12)
 
 
 def test_the_first_tree_of_mart_is_least_squares():
