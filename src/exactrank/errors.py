@@ -44,6 +44,10 @@ class LeftOutWarning(UserWarning):
     """Columns of a table are no features; the message names them, why, and how to have them."""
 
 
+class EvaluationWarning(UserWarning):
+    """A value of a measure that may not say what it seems to; the message says why, and what to ask for instead."""
+
+
 class PluginWarning(UserWarning):
     """A package adds a name that is already taken, and is ignored; the message names the package and the owner of the name."""
 

@@ -279,7 +279,7 @@ def _rows(summary: "Summary") -> dict[str, "Cell"]:
         "documents per query (min / median / max)": _lengths(summary),
         "grades": grades if len(grades) <= 12 else [*grades[:5], f"... {len(grades) - 10} more ...", *grades[-5:]],
         "queries of a single grade": f"{summary.single_grade_queries:,}",
-        "queries without a relevant document": f"{summary.irrelevant_queries:,}",
+        "queries without a grade of at least 1": f"{summary.irrelevant_queries:,}",
         "constant features": name_list(summary.constant_features),
         "missing values": f"{sum(summary.missing_values.values()):,}" + (f" ({name_list(missing)})" if missing else ""),
         **({"categories": name_list(levels)} if levels else {}),

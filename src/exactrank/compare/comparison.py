@@ -226,4 +226,5 @@ def _dataset_table(results: Results, dataset: str) -> Table:
         unjudged_rule(unjudged),
     ]
     failures = [f"{effort.method} failed: {effort.failed}." for effort in costs if effort.failed]
-    return Table(dataset, columns, rows, "\n".join([" ".join(filter(None, note)), *failures]))
+    remarks = {(fit.method, name): f"{fit.method}: {remark}." for fit in fits for name, remark in fit.remarks.items()}  # of one fold
+    return Table(dataset, columns, rows, "\n".join([" ".join(filter(None, note)), *failures, *remarks.values()]))

@@ -28,7 +28,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.learning.objectives.profile import profile
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import Result, evaluate
+from exactrank.measures.evaluate import Result, measure_scores
 from exactrank.measures.graded import NDCG
 from exactrank.measures.ties import worst_tie_order
 
@@ -107,7 +107,7 @@ def _measure_trial(job: FitJob, task: ContenderTask, fitted: Fitted, seconds: fl
     if scores is None:
         raise IncompatibleError(f"{job.contender.name} gives no scores for validation documents, so it cannot be tuned")
     strict_measure = worst_tie_order(measure)
-    value = evaluate(valid, scores, strict_measure, threads=job.threads).means[str(strict_measure)]
+    value = measure_scores(valid, scores, strict_measure, threads=job.threads).means[str(strict_measure)]
     if value != value:
         raise DataError(f"{measure} has no value on the validation part: it skips every query there; give others, or empty=0")
     return Trial(job.settings, value, seconds)
@@ -122,6 +122,7 @@ def _measure_fit(job: FitJob, task: ContenderTask, fitted: Fitted, seconds: floa
     test = _evaluate(job, test_documents, scores["test"], by_rank | dict(job.measures))
     if not test:
         raise IncompatibleError(f"{job.contender.name} gives no scores for test documents")
+    remarks = next(iter(test.values())).evaluation.remarks
     models = _save(job, task, fitted)
     peak_memory = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return Fit(
@@ -139,6 +140,7 @@ def _measure_fit(job: FitJob, task: ContenderTask, fitted: Fitted, seconds: floa
         weights=fitted.weights,
         slice=_slice(job, fold.valid, scores["valid"], fitted.weights),
         models=models,
+        remarks={name: remarks[str(measure)] for name, measure in job.measures.items() if str(measure) in remarks},
     )
 
 
@@ -146,7 +148,7 @@ def _evaluate(job: FitJob, data: RankingData, scores: PerDocument | None, measur
     """Return the results by the given names, two of which may stand for the same measure; none if there are no scores."""
     if scores is None:
         return {}
-    evaluation = evaluate(data, scores, list(measures.values()), threads=job.threads)
+    evaluation = measure_scores(data, scores, list(measures.values()), threads=job.threads)
     return {name: evaluation[str(measure)] for name, measure in measures.items()}
 
 

@@ -95,6 +95,7 @@ class Fit:
     slice: Slice | None = field(default=None, repr=False)
     models: tuple[str, ...] = ()  #: names of its files in the folder of models
     failed: str = ""
+    remarks: Mapping[str, str] = field(default_factory=dict)  #: by measure: why the mean on test queries may not say what it seems to
 
 
 @dataclass(frozen=True)

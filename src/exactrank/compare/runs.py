@@ -23,7 +23,7 @@ from exactrank.data.ranking_data import RankingData, check_data, checksum
 from exactrank.data.scores import read_scores
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import counts_all, evaluate, named_measures
+from exactrank.measures.evaluate import counts_all, measure_scores, named_measures
 from exactrank.measures.parse import parse_measure
 
 Ranking = RetrievalRun | str | os.PathLike[str] | npt.ArrayLike
@@ -66,9 +66,10 @@ def compare_runs(
     for name, ranking in rankings.items():
         rows, scores, about = _scores(data, ranking)
         settings = {"path": str(ranking)} if isinstance(ranking, str | os.PathLike) else {}
-        result = evaluate(rows, scores, list(needed.values()), complete=counts_all(preset, complete), threads=threads)
+        result = measure_scores(rows, scores, list(needed.values()), complete=counts_all(preset, complete), threads=threads)
         values = {key: tuple(result[str(measure)].values.tolist()) for key, measure in needed.items()}
-        fits.append(Fit(dataset, WHOLE, name, settings | {"unjudged": rows.n_documents - data.n_documents}, test=values))
+        remarks = {key: result.remarks[str(measure)] for key, measure in reported.items() if str(measure) in result.remarks}
+        fits.append(Fit(dataset, WHOLE, name, settings | {"unjudged": rows.n_documents - data.n_documents}, test=values, remarks=remarks))
         methods.append(MethodSummary(name, about, name, {}))
     grades, counts = np.unique(data.y, return_counts=True)
     weight = None if data.query_weight is None else tuple(data.query_weight.tolist())

@@ -20,7 +20,7 @@ class Summary:
     list_lengths: tuple[int, float, int]  #: minimum, median and maximum of documents per query
     constant_features: tuple[str, ...]
     single_grade_queries: int  #: queries whose documents all have the same grade
-    irrelevant_queries: int  #: queries without a grade above 0
+    irrelevant_queries: int  #: queries without a grade of at least 1, which AP, P, R, RR and Success count as relevant
     missing_values: dict[str, int]  #: number of missing values of each feature with missing values
     categories: dict[str, int]  #: number of levels of each feature that is a category
     interleaved: bool  #: whether rows of a query were not together
@@ -51,7 +51,7 @@ def describe(data: RankingData, threads: int | None = None) -> Summary:
         list_lengths=(int(data.sizes.min()), float(np.median(data.sizes)), data.longest),
         constant_features=tuple(data.feature_names[j] for j in np.flatnonzero(constant)),
         single_grade_queries=int(np.sum(lowest == highest)),
-        irrelevant_queries=int(np.sum(highest <= 0)),
+        irrelevant_queries=int(np.sum(highest < 1)),
         missing_values={data.feature_names[j]: int(nans[j]) for j in np.flatnonzero(nans)},
         categories={name: len(texts) for name, texts in data.levels.items()},
         interleaved=data.order is not None,

@@ -32,7 +32,7 @@ from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError
 from exactrank.inspect.probed import measure_of, model_of
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import MOST_RESAMPLES, evaluate
+from exactrank.measures.evaluate import MOST_RESAMPLES, measure_scores
 from exactrank.measures.parse import parse_measure
 from exactrank.models.base import Scorer
 from exactrank.models.linear import Linear
@@ -187,7 +187,7 @@ def importance(
     check_count("repeats", repeats, 1, MOST_RESAMPLES)
     trained = model_of(model)
     parsed = measure_of(trained, None) if measure is None else parse_measure(measure)
-    evaluation = evaluate(data, trained.predict(data, threads), parsed, threads=threads)
+    evaluation = measure_scores(data, trained.predict(data, threads), parsed, threads=threads)
     counts = ~np.isnan(evaluation.per_query[0]) & (evaluation.weight > 0)
     if not np.any(counts):
         raise DataError(f"{parsed} skips every query of the data, so no feature can lower it; give data with relevant documents")
@@ -222,6 +222,6 @@ def _sum_losses(
             if np.array_equal(exchanged, column, equal_nan=True):
                 continue
             X[:, j] = exchanged
-            losses[j] += values - evaluate(data, scorer.score(X, threads, data.offset), measure, threads=threads).per_query[0]
+            losses[j] += values - measure_scores(data, scorer.score(X, threads, data.offset), measure, threads=threads).per_query[0]
             X[:, j] = column
     return losses

@@ -32,7 +32,7 @@ from exactrank.inspect.probed import measure_of, model_of, rows_for
 from exactrank.learning.objectives.linear_profile import LinearProfile, ProfilePoint
 from exactrank.learning.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, StepFunction
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import evaluate
+from exactrank.measures.evaluate import measure_scores
 from exactrank.models.linear import Linear
 from exactrank.models.model import Model
 
@@ -208,7 +208,7 @@ def optimality(
         raise IncompatibleError(f"a {linear.kind} model has no weight per feature, so there are no step functions; {remedy}")
     parsed = measure_of(trained, measure)
     scores = trained.predict(data, threads)
-    value = evaluate(data, scores, parsed, threads=threads).means[str(parsed)]
+    value = measure_scores(data, scores, parsed, threads=threads).means[str(parsed)]
     if math.isnan(value):
         raise DataError(
             f"{parsed} skips every query of the data, so the measure has no value; give data with relevant documents, or empty=0"

@@ -30,7 +30,7 @@ from exactrank.inspect.probed import measure_of, model_of, rows_for
 from exactrank.inspect.weight_moves import Sample, Weight
 from exactrank.learning.objectives.step_function import SAME_VALUE, Floats, StepFunction
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import evaluate
+from exactrank.measures.evaluate import measure_scores
 from exactrank.models.linear import Linear
 from exactrank.models.model import Model
 from exactrank.models.network import Network
@@ -241,7 +241,7 @@ def smoothness(
     scorer = trained.scorer
     if not isinstance(scorer, Linear | Network):
         raise IncompatibleError(f"a {scorer.kind} model has no weights to move; give a linear model or a network")
-    values = evaluate(data, trained.predict(data, threads), parsed, threads=threads)[str(parsed)].values
+    values = measure_scores(data, trained.predict(data, threads), parsed, threads=threads)[str(parsed)].values
     counts = ~np.isnan(values) & (data.weights > 0)  # the others are left out, so that a sample of n queries has n values
     if not np.any(counts):
         raise DataError(f"{parsed} skips every query of the data, so the measure has no value; give data with relevant documents")

@@ -99,7 +99,7 @@ class Measure(ABC):
         (array([0.659, 0.   ]), 0.3295)
         """
         kernel, grades = self._kernel_on(data)
-        tie_key = self._worst_first(data) if self.ties == "pessimistic" else None
+        tie_key = self.worst_first(data) if self.ties == "pessimistic" else None
         if self.ties == "docid":
             if data.docid is None:
                 raise IncompatibleError(NO_DOCID)
@@ -134,7 +134,7 @@ class Measure(ABC):
         """Return the `kernel` for the documents of ``data``."""
         return self.kernel(self.grades(data), data.longest)
 
-    def _worst_first(self, data: RankingData) -> PerDocument:
+    def worst_first(self, data: RankingData) -> PerDocument:
         """Return numbers whose ascending order is the worst order of tied documents."""
         return self.grades(data)
 

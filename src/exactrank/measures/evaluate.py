@@ -19,12 +19,14 @@ from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.sharded import open_shards
 from exactrank.data.shards import Shards
 from exactrank.data.validation import floats_of
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import DataError, EvaluationWarning, IncompatibleError, warn_caller
 from exactrank.measures.base import Measure
+from exactrank.measures.binary import Binary
 from exactrank.measures.bound import means_over_queries, values_of, values_over
 from exactrank.measures.goal import parse_goal
 from exactrank.measures.machine_grades import Correction, correct
 from exactrank.measures.parse import find_preset, listed_measures
+from exactrank.measures.ties import TIE_ORDERS, tie_remarks
 
 if TYPE_CHECKING:
     from exactrank.clicks.log import Clicks
@@ -46,6 +48,9 @@ class Evaluation(Mapping[str, "Result"], Tabular):
     weight: PerQuery
     seed: int
     machine: Correction | None = field(default=None, kw_only=True)  #: of the means, by a machine's grades of more queries
+    #: Smallest and largest mean over all orders of tied documents, of the measures that this order moves.
+    tie_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict, kw_only=True)
+    remarks: Mapping[str, str] = field(default_factory=dict, kw_only=True)  #: by measure: why the mean may not say what it seems to
 
     @property
     def means(self) -> dict[str, float]:
@@ -151,6 +156,8 @@ def evaluate(
     no scores are needed if ``scores`` is a model. The means are corrected for the errors that the machine makes on the queries of ``data``,
     whose grades are trusted; `Evaluation.machine` says what its grades are worth.
 
+    An `EvaluationWarning` says if the order of tied documents moves a mean, or if no document is relevant by the measure's threshold.
+
     >>> data = RankingData.from_arrays(None, [0, 2, 1, 0], qid=["a", "a", "a", "b"])
     >>> evaluate(data, [0.3, 0.2, 0.1, 0.9], ["nDCG@10", "RR"])
     Evaluation(nDCG@10=0.3295, RR=0.2500)
@@ -166,21 +173,42 @@ def evaluate(
         return clicks.evaluate(measures, data, floats_of("scores", scores), propensity, **about_clicks, **general)
     if estimator is not None or propensity is not None or baseline is not None:
         raise DataError("estimator, propensity and baseline are those of an estimate from clicks; give clicks= too, or leave them out")
-    named = named_measures(measures, preset)
+    evaluation = measure_scores(
+        data, scores, measures, preset=preset, complete=complete, seed=seed, threads=threads, backend=backend, machine=machine
+    )
+    for remark in evaluation.remarks.values():
+        warn_caller(remark, EvaluationWarning)
+    return evaluation
+
+
+def measure_scores(
+    data: RankingData | Shards,
+    scores: "npt.ArrayLike | Predicts",
+    measures: str | Measure | Sequence[str | Measure],
+    *,
+    preset: str | None = None,
+    complete: bool | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    backend: Backend | None = None,
+    machine: "RankingData | tuple[RankingData, npt.ArrayLike] | None" = None,
+) -> Evaluation:
+    """Evaluate as `evaluate` does from grades, without a warning: `Evaluation.remarks` has them."""
+    named, counts = named_measures(measures, preset), counts_all(preset, complete)
     if isinstance(data, Shards):
         if not _is_model(scores):
             raise DataError("with data in several files, scores must be a model; give an object with a method predict")
         dataset = open_shards(data, backend)
-        answers = values_over([measure.over(dataset, threads=threads) for measure in named.values()], partial(_predict, scores))
-        return _evaluation(named, dataset, answers, counts_all(preset, complete), seed)
+        by_order = [replace(measure.over(dataset, threads=threads), adjust=order) for measure in named.values() for order in TIE_ORDERS]
+        return _evaluation(named, dataset, values_over(by_order, partial(_predict, scores)), counts, seed)
     if backend is not None and backend.kernels:
         raise IncompatibleError(f"er.evaluate computes nothing by {backend!r}; leave out backend, or use exactrank.torch.evaluate")
 
     def values(data: RankingData, scores: "npt.ArrayLike | Predicts") -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
         numbers = checked_scores(data, scores.predict(data) if _is_model(scores) else scores)
-        return values_of([measure.on(data, threads=threads) for measure in named.values()], data.group(numbers))
+        bound = [measure.on(data, threads=threads) for measure in named.values()]
+        return values_of([order(measure) if order else measure for measure in bound for order in TIE_ORDERS], data.group(numbers))
 
-    counts = counts_all(preset, complete)
     evaluation = _evaluation(named, data, values(data, scores), counts, seed)
     if machine is None:
         return evaluation
@@ -197,15 +225,33 @@ def _evaluation(
     count_all: bool,
     seed: int,
 ) -> Evaluation:
-    """Return the evaluation of values and numbers of retrieved documents; without ``count_all``, queries with none are skipped."""
-    values, retrieved = answers
+    """Return the evaluation of values and numbers of retrieved documents, both with a row for each of `TIE_ORDERS` of each measure.
+
+    Without ``count_all`` queries without a retrieved document are skipped.
+    """
     if not count_all:
-        values[retrieved == 0] = np.nan
+        answers[0][answers[1] == 0] = np.nan
+    values, *extremes = (answers[0][place :: len(TIE_ORDERS)] for place in range(len(TIE_ORDERS)))
     for (name, measure), row in zip(measures.items(), values, strict=True):
         if np.isinf(row).any():
             grade = "the largest grade" if measure.column is not None else f"grade {data.grades_and_pairs[0].max():g}"
             raise DataError(f"{name} is infinite: the gain of {grade} overflows; use gain='linear', or nDCG, which has no limit")
-    return Evaluation(measures, values, data.qid, data.weights, seed)
+    ends = zip(*(means_over_queries(rows, data.weights).tolist() for rows in extremes), strict=True)
+    tie_ranges = {name: (low, high) for name, (low, high) in zip(measures, ends, strict=True) if low < high}
+    evaluation = Evaluation(measures, values, data.qid, data.weights, seed, tie_ranges=tie_ranges)
+    return replace(evaluation, remarks=tie_remarks(evaluation.means, tie_ranges, measures) | _threshold_remarks(measures, data))
+
+
+def _threshold_remarks(measures: Mapping[str, Measure], data: Dataset) -> dict[str, str]:
+    """Return a sentence on each measure whose threshold of relevance is above every grade, although grades differ."""
+    thresholds = {name: measure for name, measure in measures.items() if isinstance(measure, Binary) and measure.column is None}
+    largest = data.grades_and_pairs[0].max() if thresholds else 0.0
+    return {
+        name: f"{name} counts documents with a grade of at least {measure.rel:g} as relevant, and the largest grade is {largest:g}; lower"
+        f" the threshold, e.g. {replace(measure, rel=float(f'{largest / 2:.1g}'))}"
+        for name, measure in thresholds.items()
+        if 0 < largest < measure.rel
+    }
 
 
 def named_measures(measures: str | Measure | Sequence[str | Measure], preset: str | None) -> dict[str, Measure]:

@@ -67,10 +67,10 @@ class PairwiseCorrect(Measure):
         kernel = _core.preference_correct(self._gain, self.grades(data), data.preferences.native(data.indptr), self.empty_value)
         return kernel, np.arange(data.n_documents, dtype=np.float64)  # pairs are of documents, not of grades
 
-    def _worst_first(self, data: RankingData) -> PerDocument:
+    def worst_first(self, data: RankingData) -> PerDocument:
         """Return the grades or, for data with pairs, the weight of the pairs that a document wins minus that of those that it loses."""
         if data.preferences is None:
-            return super()._worst_first(data)
+            return super().worst_first(data)
         grades = self.grades(data)
         wins, losses = data.preferences.wins_and_losses(data.n_documents)
         for first, last in zip(data.indptr[:-1], data.indptr[1:], strict=True):

@@ -22,7 +22,7 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.learning.training.progress import Listener
 from exactrank.measures import NDCG, Measure
-from exactrank.measures.evaluate import evaluate
+from exactrank.measures.evaluate import measure_scores
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.rankers.lambdarank import LambdaRank
@@ -176,7 +176,7 @@ def choose_best(rankers: Iterable[Ranker], fold: Fold, tell: Tell = silent, by: 
 
 def query_values(ranker: Ranker, data: RankingData, measures: str | Measure | Sequence[str | Measure] = MEASURES) -> Values:
     """Return the values of ``measures`` for each query, one row per measure; by default nDCG at ranks 1 to 10."""
-    return evaluate(data, ranker.predict(data), measures, threads=ranker.threads).per_query
+    return measure_scores(data, ranker.predict(data), measures, threads=ranker.threads).per_query
 
 
 def signed_rank(ours: PerQuery, theirs: PerQuery) -> float:

@@ -35,7 +35,7 @@ from exactrank.learning.objectives.structured import Bound, Structured, separate
 from exactrank.learning.optimizers.base import Duality
 from exactrank.learning.training.progress import Progress
 from exactrank.measures import NDCG
-from exactrank.measures.evaluate import evaluate
+from exactrank.measures.evaluate import measure_scores
 from exactrank.rankers.base import Ranker
 from exactrank.rankers.rankboost import RankBoost
 from exactrank.rankers.ranksvm import RankSVM
@@ -171,7 +171,7 @@ class StructuredBounds(OnFolds, name="structured-bounds", full={"sets": 10}):
         """xi, the ramp, and what they bound."""
         convex, ramp = (separate(train, scores, Structured(MEASURE, bound=bound, seed=self.seed), self.threads).losses for bound in BOUNDS)
         perfect = train.ungroup(train.y)
-        reached, best = (evaluate(train, s, MEASURE, threads=self.threads).means[str(MEASURE)] for s in (scores, perfect))
+        reached, best = (measure_scores(train, s, MEASURE, threads=self.threads).means[str(MEASURE)] for s in (scores, perfect))
         return float(convex.mean()), float(ramp.mean()), best - reached
 
 

@@ -48,7 +48,7 @@ inline std::int64_t query_values(const double* score, std::int64_t begin, std::i
         const double* grade = each.grades.data() + begin;
         if (const double* key = each.key(begin); key != query.tie_key) {
             query.tie_key = key;
-            if (break_ties(query, scratch.order.data(), retrieved, cutoff)) gathered = nullptr;
+            if (!scratch.keys.distinct_scores && break_ties(query, scratch.order.data(), retrieved, cutoff)) gathered = nullptr;
         }
         if (grade == gathered && each.kernel == measures[m - 1].kernel && each.mark_ties == measures[m - 1].mark_ties) {
             value[m * stride] = value[(m - 1) * stride];

@@ -71,6 +71,7 @@ static XR_CLONES std::int64_t rank_few(network::Buffer& buffer, std::int32_t* ke
     for (std::int32_t r = 0; r < n; ++r) order[r] = numbers - (keys[r] & numbers);
     std::int32_t close = 0;
     for (std::int32_t r = 1; r < n; ++r) close += (keys[r] >> number_bits) == (keys[r - 1] >> number_bits);
+    buffer.distinct_scores = close == 0;
     const Before before{query};
     for (std::int32_t first = 0, last; close > 0; first = last) {
         for (last = first + 1; last < n && keys[last] >> number_bits == keys[first] >> number_bits; ++last) {}
@@ -83,6 +84,7 @@ static XR_CLONES std::int64_t rank_few(network::Buffer& buffer, std::int32_t* ke
 // Fills order (and tied, unless null); returns how many documents have a rank, or -1 - i if score i is NaN or +inf.
 inline std::int64_t rank_query(network::Buffer& buffer, const QueryScores& query, std::int32_t* order, std::uint8_t* tied) {
     if (query.count <= network_limit) return rank_few(buffer, buffer.keys(query.count), query, order, tied);
+    buffer.distinct_scores = false;
     const Range range = range_of(query.score, query.count);
     if (!range.sound) return first_unsound(query);
     std::iota(order, order + query.count, 0);

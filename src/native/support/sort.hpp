@@ -81,6 +81,8 @@ XR_INLINE void sort_descending(Vector* v, std::size_t blocks) {
 // Room for n keys, filled up with the lowest key to a power of two of vectors.
 class Buffer {
 public:
+    bool distinct_scores = false;  // of the query that was ranked last, as far as its keys show
+
     std::int32_t* keys(std::size_t n) {
         blocks_ = std::bit_ceil(std::max<std::size_t>(1, (n + lanes - 1) / lanes));
         if (blocks_ > room_) {
