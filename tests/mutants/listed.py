@@ -105,7 +105,7 @@ OBJECTIVES = [
     *of(
         "learning/objectives/ridge.py", "rankers/rankers rankers/directrank", ("np.sqrt(np.repeat(data.weights", "(np.repeat(data.weights")
     ),
-    *of("learning/objectives/ideal_likelihood.py", "rankers/directrank", ("np.minimum(better, bound.measure.cutoff)", "better")),
+    *of("learning/objectives/ideal_likelihood.py", "rankers/directrank", ("else better, bound.measure.cutoff)", "else better, sizes)")),
     *of(
         "learning/objectives/parametric.py",
         "models/network rankers/gradient_rankers",

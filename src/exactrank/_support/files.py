@@ -78,7 +78,7 @@ def missing_file(path: str | os.PathLike[str]) -> DataError:
 def refuse_existing(path: Path) -> None:
     """Raise if something exists at ``path``."""
     if not is_stream(path) and path.exists():
-        raise OutputExistsError(f"{path} already exists; choose another path or pass --force (force=True) to replace it")
+        raise OutputExistsError(f"{path} already exists; choose another path, or replace it with force=True (--force)")
 
 
 @contextmanager

@@ -152,15 +152,14 @@ def _in_both(log: Clicks, data: RankingData) -> tuple[Clicks, Rows, Rows]:
     for units, unit in ((shared_log.query, "query"), (shared_log.session, "session")):
         if units is not None and units.min() == units.max():
             raise DataError(f"the clicks are from one {unit} only, which does not tell how far an estimate may be off; give a larger log")
-    return shared_log, queries, np.flatnonzero(np.isin(np.repeat(np.arange(data.n_queries), data.sizes), queries))
+    return shared_log, queries, np.flatnonzero(np.isin(data.query_numbers, queries))
 
 
 def _judgeable(data: RankingData, queries: Rows) -> RankingData:
     """Return the documents of ``queries`` without features."""
     if data.docid is None:
         raise DataError("the data has no document ids, by which the log names documents; add a column or a comment with them")
-    bare = np.empty((data.n_documents, 0), np.float32)
-    return replace(data, X=bare, feature_names=(), offset=None, levels={}, sample_weight=None, order=None).take_queries(queries)
+    return replace(data.without_features(), sample_weight=None, order=None).take_queries(queries)
 
 
 def _checked_baseline(data: RankingData, baseline: npt.ArrayLike) -> PerDocument:
@@ -198,7 +197,7 @@ def _estimate_grades(data: RankingData, click_sums: _ClickSums, pair: Rows, esti
     def of_documents(values: PerDocument) -> PerDocument:
         return np.where(pair >= 0, values[pair], 0.0)
 
-    query = np.repeat(np.arange(data.n_queries), data.sizes)
+    query = data.query_numbers
     grades = of_documents(click_sums.grade)
     if estimator == "doubly-robust":
         if model is None:
@@ -211,7 +210,7 @@ def _estimate_grades(data: RankingData, click_sums: _ClickSums, pair: Rows, esti
 
 def _with_clicks(data: RankingData, scores: PerDocument) -> tuple[RankingData, PerDocument]:
     """Return data with grades (2) from grades (1), and the scores, of the queries that have any relevance."""
-    query = np.repeat(np.arange(data.n_queries), data.sizes)
+    query = data.query_numbers
     total = sums_of(query, data.y)
     shares = data.y / np.where(total > 0, total, 1.0)[query]
     normalized = replace(data, y=seal(shares), query_weight=seal(data.weights * total))

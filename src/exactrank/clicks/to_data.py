@@ -49,7 +49,7 @@ def to_data(
     rows = np.flatnonzero(pair >= 0)
     if len(rows) == 0:
         raise DataError("no document of the log is in the features; give the features of the same queries and documents")
-    query = np.repeat(np.arange(data.n_queries), data.sizes)[rows]
+    query = data.query_numbers[rows]
     queries, sizes = np.unique(query, return_counts=True)
     impressions = np.bincount(log.cells.query[log.cells.pair], log.cells.impressions, len(log.queries))
     indptr = np.append(0, np.cumsum(sizes))

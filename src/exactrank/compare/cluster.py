@@ -97,7 +97,7 @@ def fit_on_worker(name: str, job: bytes, limit: float | None, threads: int, fold
     worker = get_worker()
     key = worker.get_current_task()
     if not folder.is_dir():
-        raise DataError(f"worker {worker.address} does not see {folder}; give --out (out=...) a folder that all workers share")
+        raise DataError(f"worker {worker.address} does not see {folder}; give out=... (--out), a folder that all workers share")
     file_name = re.sub(r"[^\w.-]+", "-", str(worker.name))  # by default its address
     server = _thread_server(threads, folder / f"log-{file_name}.txt", libraries)
     process_exit = server.start(name, pickle.loads(job), limit)

@@ -41,8 +41,7 @@ class CachedPart:
         """Read the documents of these queries; without ``features`` only their ids, grades and weights, and no features are copied."""
         data = read(self.path, verify=features)
         if not features:
-            no_features = np.empty((data.n_documents, 0), np.float32)
-            data = replace(data, X=no_features, feature_names=(), offset=None, docid=None, comment=None, levels={})
+            data = replace(data.without_features(), docid=None, comment=None)
         return data if self.queries is None else data.take_queries(self.queries)
 
     @property

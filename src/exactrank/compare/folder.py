@@ -64,14 +64,14 @@ def _check_content(folder: Path, resume: bool, force: bool) -> None:
     names = {path.name for path in folder.iterdir()} - {LOCK}
     if names and not (resume or force):
         raise OutputExistsError(
-            f"{folder} exists and is not empty; pass --resume (resume=True) to continue it,"
-            " --force (force=True) to begin again, or choose another"
+            f"{folder} exists and is not empty; continue it with resume=True (--resume),"
+            " begin again with force=True (--force), or choose another"
         )
     foreign = sorted(names & set(FILES))
     if foreign and not force and RECORD not in names and not _results(folder):
         raise OutputExistsError(
             f"{folder} holds {', '.join(foreign)} but no comparison to resume;"
-            " pass --force (force=True) to replace what has the names of our files, or choose another"
+            " replace what has the names of our files with force=True (--force), or choose another"
         )
 
 

@@ -236,7 +236,7 @@ class MethodRun:
             elif not process_exit.timed_out:
                 reason = process_exit.reason
             elif job.limit == self.limit:
-                reason = f"killed after {job.limit:g} s, the limit of a single fit; --limit (limit=...) sets another"
+                reason = f"killed after {job.limit:g} s, the limit of a single fit; limit=... (--limit) sets another"
             else:
                 reason = f"ended after {job.limit:.0f} s, when its budget was spent"
             result = job.failure(reason, time.monotonic() - self.start_times[job.result])

@@ -137,7 +137,7 @@ class ForkServer:
     def _lost_error(self) -> OSError:
         return ChildProcessError(
             f"the process that starts fits has ended ({self._connection[0].wait()}); {self._log} says why;"
-            " finished fits are kept, and --resume (resume=True) continues"
+            " finished fits are kept, and resume=True (--resume) continues"
         )
 
     def close(self) -> None:

@@ -238,6 +238,15 @@ class RankingData(DatasetBase, Tabular):
         return (float(self.y.min()), float(self.y.max())) if self.global_facts is None else self.global_facts.grades
 
     @property
+    def query_numbers(self) -> Rows:
+        """Number of the query of each document."""
+        return np.repeat(np.arange(self.n_queries), self.sizes)
+
+    def without_features(self) -> "RankingData":
+        """Return the same judgments with no features."""
+        return replace(self, X=np.empty((self.n_documents, 0), np.float32), feature_names=(), offset=None, levels={})
+
+    @property
     def weighs_documents(self) -> bool:
         """True if documents have weights."""
         return self.sample_weight is not None

@@ -213,7 +213,7 @@ def _sum_losses(
     """Sum over exchanges the loss of each query from its value in ``values``, features x queries."""
     X, losses = np.array(data.X), np.zeros((data.n_features, data.n_queries))  # a copy in which one column changes at a time
     used = np.flatnonzero(scorer.weights) if isinstance(scorer, Linear) else np.arange(data.n_features)
-    rng, query = np.random.default_rng(seed), np.repeat(np.arange(data.n_queries), data.sizes)
+    rng, query = np.random.default_rng(seed), data.query_numbers
     for _ in range(repeats):
         order = np.lexsort((rng.random(len(query)), query))  # all orders within a query are equally likely
         for j in used:

@@ -98,8 +98,7 @@ class BoundMeasure(MeansOverQueries):
         """
         times = len(scores)
         if times > 1 and times not in self._copies:
-            judged = replace(self.data, X=np.empty((self.data.n_documents, 0), np.float32), feature_names=(), offset=None, levels={})
-            data = judged.take_queries(np.tile(np.arange(self.data.n_queries), times))
+            data = self.data.without_features().take_queries(np.tile(np.arange(self.data.n_queries), times))
             tie_key = None if self.tie_key is None else np.tile(self.tie_key, times)
             repeated = replace(self, data=data, weights=np.tile(self.weights, times), grades=np.tile(self.grades, times), tie_key=tie_key)
             self._copies.clear()

@@ -135,7 +135,7 @@ def read_eval_set(
         if lists is not None and len(lists) != 1:
             raise DataError(f"{name} must hold one list, as eval_set does, got {len(lists)}; give e.g. {name}=[...]")
     data = to_ranking_data(X, y, qid=None if eval_qid is None else eval_qid[0], group=None if eval_group is None else eval_group[0])
-    return split_qid(X)[0], y, data.ungroup(np.repeat(np.arange(data.n_queries), data.sizes))
+    return split_qid(X)[0], y, data.ungroup(data.query_numbers)
 
 
 def split_qid(X: Table) -> tuple[Table, Ids | None]:
@@ -279,13 +279,6 @@ class Facts:
             return mean_values(self.sums, data.n_documents - self.holes, data.offset)
         return np.zeros(data.n_features) if missing == "zero" else None
 
-    def units(self, fill_values: Matrix | None) -> npt.NDArray[np.int32]:
-        """Return the units of the columns with ``fill_values`` instead of missing values."""
-        largest = np.maximum(np.abs(self.low), np.abs(self.high))
-        if fill_values is not None:
-            largest = np.where(self.holes > 0, np.maximum(largest, np.abs(fill_values)), largest)
-        return units_for(largest)
-
 
 @dataclass(frozen=True)
 class DescribeData:
@@ -406,7 +399,7 @@ def prepare_dataset(data: Dataset, facts: Facts, missing: TreeMissing, fill: Per
         documents = WeightUnit(-int(np.frexp(facts.heaviest)[1]))
         sums = data.ask(EachBlock(partial(_block_weights, documents)))
         documents = replace(documents, mean=math.fsum(sums) / data.n_documents)
-    units = facts.units(None if fill is None else stand_ins(fill, data.offset))
+    units = units_of(facts.low, facts.high, facts.holes, None if fill is None else stand_ins(fill, data.offset))
     global_facts = GlobalFacts(facts.grades, data.longest, data.preferences is not None, column)
     return data.transform(Preparation(units, fill, queries, documents), None if weights is None else queries.of(weights), global_facts)
 
@@ -490,19 +483,20 @@ def content_order(data: RankingData, fill_values: Matrix | None = None, units: n
     numbers = [data.y] if data.sample_weight is None else [data.y, data.sample_weight]
     numbers += [values for _, values in sorted(data.extra_columns.items())]
     numbers += [] if data.preferences is None else data.preferences.wins_and_losses(data.n_documents)
-    units, rows = units_of(data, fill_values) if units is None else units, empty_document_array((data.n_documents,), np.int64, data.X)
+    if units is None:
+        low, high, holes, _ = _core.summarize_columns(data.X, thread_count(None))
+        units = units_of(low, high, holes, fill_values)
+    rows = empty_document_array((data.n_documents,), np.int64, data.X)
     _core.content_order(data.X, units, fill_values, numbers, data.indptr, rows, thread_count(None))
     return seal(rows)
 
 
-def units_of(data: RankingData, fill_values: Matrix | None) -> npt.NDArray[np.int32]:
-    """Return the power of two next above the largest absolute value of each column, as the bits of a float's exponent."""
-    low, high, holes, _ = _core.summarize_columns(data.X, thread_count(None))
+def units_of(low: Matrix, high: Matrix, holes: npt.NDArray[np.int64], fill_values: Matrix | None) -> npt.NDArray[np.int32]:
+    """Return the power of two next above the largest absolute value of each column, as the bits of a float's exponent.
+
+    Columns lie between ``low`` and ``high``, and have this number of ``holes``, which ``fill_values`` replace.
+    """
+    largest = np.maximum(np.abs(low), np.abs(high))
     if fill_values is not None:
-        low, high = np.where(holes > 0, np.minimum(low, fill_values), low), np.where(holes > 0, np.maximum(high, fill_values), high)
-    return units_for(np.maximum(np.abs(low), np.abs(high)))
-
-
-def units_for(largest: Matrix) -> npt.NDArray[np.int32]:
-    """Return these powers of two for the ``largest`` absolute values."""
+        largest = np.where(holes > 0, np.maximum(largest, np.abs(fill_values)), largest)
     return np.left_shift(np.frexp(np.where(np.isfinite(largest), largest, 1.0))[1], 23, dtype=np.int32)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from exactrank._support.settings import Range, Space
 from exactrank.compare.contender import ContenderTask
 from exactrank.compare.contenders.peer import Peer, PeerModel, StoppingMeasure
-from exactrank.models.estimators.adapter import document_weights, query_numbers
+from exactrank.models.estimators.adapter import document_weights
 
 
 class CatBoost(Peer):
@@ -48,7 +48,7 @@ class CatBoost(Peer):
             catboost.Pool(
                 part.values,
                 part.y,
-                group_id=query_numbers(part),
+                group_id=part.query_numbers,
                 group_weight=document_weights(part),
                 feature_names=stopping.names,
             )

@@ -87,7 +87,7 @@ def run_lines(data: RankingData, scores: npt.ArrayLike, name: str = "exactrank",
     _check_column(name, "the run's name")
     data = with_ids(data)
     assert data.docid is not None
-    values, query = data.group(_retrieval_scores(data, scores)), np.repeat(np.arange(data.n_queries), data.sizes)
+    values, query = data.group(_retrieval_scores(data, scores)), data.query_numbers
     ranked = np.lexsort((data.docid.places_from_last, -values, query))
     ranked = ranked[np.isfinite(values[ranked])]
     query = query[ranked]

@@ -31,8 +31,7 @@ class IdealLikelihood:
     def __init__(self, bound: BoundMeasure, as_published: bool = False) -> None:
         data, (y, _) = bound.data, grades_for(bound.measure, bound.data)
         starts, sizes = data.indptr[:-1], data.sizes
-        query = np.repeat(np.arange(data.n_queries), sizes)
-        order = np.lexsort((np.arange(data.n_documents), -y, query))
+        order = np.lexsort((np.arange(data.n_documents), -y, data.query_numbers))
         better = np.add.reduceat((y > np.repeat(np.minimum.reduceat(y, starts), sizes)).astype(np.int64), starts)
         self._indptr = data.indptr
         self._ideal = (order - np.repeat(starts, sizes)).astype(np.int32)

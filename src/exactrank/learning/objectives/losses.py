@@ -94,7 +94,7 @@ class ListMLELoss:
     def on(self, data: RankingData) -> _core.Objective:
         """Bind the objective to ``data``."""
         starts, sizes = data.indptr[:-1], data.sizes
-        query = np.repeat(np.arange(data.n_queries), data.sizes)
+        query = data.query_numbers
         chance = random_from(self.first, self.seed, data.n_documents)
         ideal = np.lexsort((chance, -data.y, query)) - np.repeat(starts, data.sizes)
         one_grade = np.maximum.reduceat(data.y, starts) == np.minimum.reduceat(data.y, starts)

@@ -63,7 +63,7 @@ def pair_counts(part: Part) -> PerQuery:
     >>> pair_counts(Part(RankingData.from_arrays(None, [0, 1, 1, 2, 3], group=[3, 2]))).tolist()
     [2.0, 1.0]
     """
-    data, query = part.data, np.repeat(np.arange(part.data.n_queries), part.data.sizes)
+    data, query = part.data, part.data.query_numbers
     grade = data.y[np.lexsort((data.y, query))]
     ends = 1 + np.flatnonzero(np.append((grade[1:] != grade[:-1]) | (query[1:] != query[:-1]), True))  # of runs of a grade
     alike = np.bincount(query[ends - 1], np.diff(ends, prepend=0).astype(np.float64) ** 2, data.n_queries)

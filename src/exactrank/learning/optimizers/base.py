@@ -10,7 +10,7 @@ resumed to the bit. An optimizer uses only those methods of its problem that its
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import getattr_static
-from typing import ClassVar, Generic, Never, Protocol, Self, TypeGuard, TypeVar, runtime_checkable
+from typing import ClassVar, Generic, Never, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -108,9 +108,9 @@ def fitting(optimizer: Optimizer[Never, It, S], problem: P) -> Optimizer[P, It, 
 
     The check only looks methods up, without calling them: that may be expensive.
     """
-    if _suits(optimizer, problem):
-        return optimizer
     missing = [name for name in questions(optimizer.asks) if getattr_static(problem, name, None) is None]
+    if not missing:
+        return optimizer  # type: ignore[return-value]  # since the problem has what it asks for
     questions_by_optimizer = {name: set(questions(getattr(optimizers, name).asks)) for name in optimizers.OPTIMIZERS}
     possible = sorted(set(AT_ONCE).union(*questions_by_optimizer.values()))
     names = [name for name in possible if getattr_static(problem, name, None) is not None]
@@ -118,11 +118,6 @@ def fitting(optimizer: Optimizer[Never, It, S], problem: P) -> Optimizer[P, It, 
     remedy = f"use {_join_names(usable, 'or')}" if usable else "no optimizer asks for that alone"
     has = f"{type(problem).__name__} has {_join_names(names) or 'nothing that any optimizer asks for'}"
     raise IncompatibleError(f"{type(optimizer).__name__} asks for {_join_names(missing)}; {has}; {remedy}")
-
-
-def _suits(optimizer: Optimizer[Never, It, S], problem: P) -> TypeGuard[Optimizer[P, It, S]]:
-    """Return whether ``problem`` has all methods that ``optimizer`` asks for."""
-    return all(getattr_static(problem, name, None) is not None for name in questions(optimizer.asks))
 
 
 def questions(protocol: type) -> list[str]:

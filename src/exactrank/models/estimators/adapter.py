@@ -109,11 +109,6 @@ def model_writer(estimator: object) -> tuple[str, ModelWriter | None]:
     return suffix, writer_of(estimator)
 
 
-def query_numbers(data: RankingData) -> npt.NDArray[np.int64]:
-    """Return the number of each document's query."""
-    return np.repeat(np.arange(data.n_queries), data.sizes)
-
-
 def document_weights(data: RankingData) -> PerDocument | None:
     """Return the weight of each document times that of its query; None if the data has neither."""
     if data.sample_weight is None and data.query_weight is None:
@@ -174,7 +169,7 @@ def _fit_arguments(estimator: Estimator, train: RankingData, valid: RankingData 
 
 def _queries(data: RankingData, argument: str) -> npt.NDArray[np.int64]:
     """Return the sizes of queries for ``group``, or the number of each document's query."""
-    return data.sizes if argument == "group" else query_numbers(data)
+    return data.sizes if argument == "group" else data.query_numbers
 
 
 def _weights(name: str, parameters: Collection[str], train: RankingData, by_query: bool) -> dict[str, PerDocument]:
