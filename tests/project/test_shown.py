@@ -86,7 +86,7 @@ def run_of(kind):
 
 def tuned():
     trials = tuple(Trial({"rate": 0.1 * t, "kind": NASTY}, 0.5 + 0.01 * t, 1.0) for t in range(25))
-    return er.Tuned(fitted("linear"), trials[-1], trials)
+    return er.Tuned(fitted("linear"), trials[-1], trials, "nDCG(ties='pessimistic')@10")
 
 
 @cache

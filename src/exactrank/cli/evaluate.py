@@ -223,6 +223,8 @@ def _show_evaluation(evaluation: "Evaluation", unjudged: int, per_query: bool, a
         skipped = int((values != values).sum())
         mean = json_mean(evaluation.means[name], evaluation.intervals[name])
         records[name] = {"definition": repr(definition)} | mean | {"queries": len(values) - skipped, "skipped": skipped}
+        if name in evaluation.tie_ranges:
+            records[name]["tie_range"] = list(evaluation.tie_ranges[name])
         if per_query:
             records[name]["per_query"] = {str(q): json_number(v) for q, v in zip(evaluation.qid.tolist(), values, strict=True)}
     record: dict[str, object] = {"measures": records, "unjudged": unjudged}

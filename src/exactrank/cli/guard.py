@@ -20,7 +20,15 @@ import typer
 from exactrank._support.text import clip, printable
 from exactrank.cli.common import Options, print_note
 from exactrank.cli.help import Group, describe_parameter
-from exactrank.errors import DataError, ExactRankError, InterruptedWarning, LeftOutWarning, PluginWarning, PrecisionWarning
+from exactrank.errors import (
+    DataError,
+    EvaluationWarning,
+    ExactRankError,
+    InterruptedWarning,
+    LeftOutWarning,
+    PluginWarning,
+    PrecisionWarning,
+)
 
 if TYPE_CHECKING:
     from typer._click import Command, Context  # typer's own copy of click
@@ -184,7 +192,7 @@ def plain_warnings() -> Iterator[None]:
         def show(
             message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
         ) -> None:
-            if issubclass(category, LeftOutWarning | PluginWarning | PrecisionWarning):
+            if issubclass(category, EvaluationWarning | LeftOutWarning | PluginWarning | PrecisionWarning):
                 print_note(str(message))
             elif not issubclass(category, InterruptedWarning):  # commands report an interruption themselves, with more details
                 show_default(message, category, filename, lineno, file, line)

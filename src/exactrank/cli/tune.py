@@ -63,7 +63,7 @@ def tune(
             scratch=None if backend is None else out.resolve().parent, progress=not as_json,
         )  # fmt: skip
         file.write(tuned.ranker.model_.to_bytes())
-    _show(tuned, measure, out, as_json)
+    _show(tuned, out, as_json)
     if mlflow is not None:
         log_tuning(tuned, out, mlflow)
     if not tuned.complete:
@@ -71,15 +71,14 @@ def tune(
         raise typer.Exit(1)
 
 
-def _show(tuned: "Tuned", measure: str, out: Path, as_json: bool) -> None:
+def _show(tuned: "Tuned", out: Path, as_json: bool) -> None:
     from exactrank._support.tables import Cell, Table
     from exactrank.cli.terminal import width_and_color
 
     if as_json:
         trials = [{"settings": t.settings, "value": json_number(t.valid), "seconds": t.seconds, "failed": t.failed} for t in tuned.trials]
-        print_json(
-            {"path": str(out), "measure": measure, "settings": tuned.settings, "value": json_number(tuned.best.valid), "trials": trials}
-        )
+        value = json_number(tuned.best.valid)
+        print_json({"path": str(out), "measure": tuned.measure, "settings": tuned.settings, "value": value, "trials": trials})
         return
     best = sorted(tuned.trials, key=lambda trial: -1.0 if trial.valid is None else trial.valid, reverse=True)[:SHOWN]
     rows: list[list[Cell]] = []
@@ -87,5 +86,5 @@ def _show(tuned: "Tuned", measure: str, out: Path, as_json: bool) -> None:
         settings = [f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}" for name, value in t.settings.items()]
         rows.append([t.failed or float(t.valid or 0.0), f"{t.seconds:.1f}", ", ".join(settings) or "the defaults"])
     note = f"The best of {len(tuned.trials)} trials; {out} has the settings of the first."
-    table = Table(f"{tuned.ranker.name}, {measure} on validation queries", ("validation", "s", "settings"), rows, note)
+    table = Table(f"{tuned.ranker.name}, {tuned.measure} on validation queries", ("validation", "s", "settings"), rows, note)
     print_text(table.text(*width_and_color()))

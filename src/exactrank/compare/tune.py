@@ -37,6 +37,7 @@ from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError, InterruptedWarning
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
+from exactrank.measures.ties import worst_tie_order
 from exactrank.rankers.base import Ranker
 
 
@@ -47,6 +48,7 @@ class Tuned(Tabular):
     ranker: Ranker  #: fitted
     best: Trial
     trials: tuple[Trial, ...]
+    measure: str  #: of the values of the trials, where tied documents count in their worst order
     complete: bool = True  #: False where Ctrl-C ended the trials
 
     @property
@@ -55,7 +57,7 @@ class Tuned(Tabular):
         return dict(self.best.settings)
 
     def __repr__(self) -> str:
-        best = f"best of {len(self.trials):,} trials {self.best.valid:.4f}: {settings_text(self.settings)}"
+        best = f"best of {len(self.trials):,} trials {self.measure} {self.best.valid:.4f}: {settings_text(self.settings)}"
         return f"Tuned({type(self.ranker).__name__}, {best})"
 
     def _columns(self) -> dict[str, Values]:
@@ -120,7 +122,8 @@ def tune(
         complete = not any(run.start_times or run.may_try for run in method_runs)
         if not complete:
             warnings.warn(f"tuning was interrupted; the best of {len(mean_trials)} trials is taken", InterruptedWarning, stacklevel=2)
-        return Tuned(contender.fit_ranker(task, best.settings, TrainingCurve()), best, mean_trials, complete)
+        ranker = contender.fit_ranker(task, best.settings, TrainingCurve())
+        return Tuned(ranker, best, mean_trials, str(worst_tie_order(measures[name])), complete)
 
 
 def _mean_over_folds(trials_by_fold: Sequence[Sequence[Trial]]) -> tuple[Trial, ...]:
