@@ -44,7 +44,7 @@ TINY = {
     "lambdarank-web": {"queries": (60, 30, 60), "hidden": (None, 2), "rates": (1e-3, 1e-2), "epochs": 3},
     "lambdarank-optimality": {"queries": (30, 20, 1), "rates": (1e-3, 1e-2), "epochs": 3},
     "line-search-example": {},
-    "directrank-letor": {"sets": ("TD2003", "OHSUMED", "MQ2007"), "queries": 20, "folds": 1, "starts": 1},
+    "directrank-letor": {"sets": ("TD2003", "OHSUMED", "MQ2007"), "queries": 20, "folds": 1, "starts": 2},
     "directrank-large": {"yahoo": (30, 15, 20), "microsoft": (20, 15, 20), "starts": 1},
     "directrank-err-map": {"queries": (30, 15, 20)},
     "directrank-times": {"queries": (30, 15, 20)},

@@ -91,7 +91,7 @@ def trial(name, group, ours, methods=METHODS):
     """DirectRank at ``ours``, all others near 0.5, no two alike."""
     others = {method: 0.5 + i / 1000 for i, method in enumerate(methods)}
     values = others | {OURS: ours}
-    return LetorTrial(name, group, {method: np.full(10, value) for method, value in values.items()}, values)
+    return LetorTrial(name, group, {method: np.full(10, value) for method, value in values.items()}, values, np.zeros(0))
 
 
 @pytest.mark.parametrize("holds", [True, False])
@@ -107,7 +107,9 @@ def test_checks_of_letor_hold_where_directrank_wins(holds):
 def test_winning_numbers_count_pairs(data):
     names = list(METHODS)[:3]
     values = [[[data.draw(st.integers(0, 3)) for _ in range(10)] for _ in names] for _ in range(2)]
-    trials = [LetorTrial("", OLD, {name: np.array(v, float) for name, v in zip(names, each, strict=True)}, {}) for each in values]
+    trials = [
+        LetorTrial("", OLD, {name: np.array(v, float) for name, v in zip(names, each, strict=True)}, {}, np.zeros(0)) for each in values
+    ]
     for k in SHOWN:
         expected = {
             name: sum(each[i][k - 1] > each[j][k - 1] for each in values for j in range(len(names))) for i, name in enumerate(names)
@@ -162,7 +164,7 @@ def test_letor_is_judged_as_letor_has_it(tmp_path):
     for number, parts in enumerate(folds, 1):
         fold_of(tmp_path / "both", number, parts)
     found = find_experiment("directrank-letor")(data=(str(tmp_path / "both"),), starts=2).run()
-    winning, tested, training = ({row[0] if table == 0 else row[1]: row for row in found.tables[table].rows} for table in range(3))
+    winning, tested, training = ({row[table > 0]: row for row in found.tables[table].rows} for table in (0, 1, 3))
     svm = [er.RankSVM(er.parse_measure("nDCG@5", "letor"), loss="hinge").fit(train, valid=valid) for train, valid, _ in folds]
     means = [
         np.mean([er.evaluate(parts[2], ranker.predict(parts[2]), f"nDCG@{k}", preset="letor").per_query.mean()
@@ -192,8 +194,12 @@ def test_of_several_starts_map_chooses(tmp_path):
     value = {measure: [er.evaluate(valid, ranker.predict(valid), measure).per_query.mean() for ranker in starts] for measure in (ndcg, ap)}
     best = starts[int(np.argmax(value[ap]))]
     shown = {row[1]: row[2:] for row in found.tables[1].rows}[OURS]
-    theirs = [er.evaluate(test, best.predict(test), f"nDCG@{k}", preset="letor").per_query.mean() for k in SHOWN]
-    assert shown == pytest.approx(theirs)
+    theirs = [[er.evaluate(test, r.predict(test), f"nDCG@{k}", preset="letor").per_query.mean() for k in SHOWN] for r in starts]
+    assert shown == pytest.approx(theirs[starts.index(best)])
+    worth = {row[1]: row[2:] for row in found.tables[2].rows}
+    assert worth["chosen"] == shown
+    assert worth["mean of all"] == pytest.approx(np.mean(theirs, axis=0))
+    assert worth["standard deviation, by lot"] == pytest.approx(np.std(theirs, axis=0, ddof=1))
 
 
 def test_artificial_sets_are_as_large_as_letor_has_them():

@@ -9,6 +9,10 @@ by MAP). Over n sets, the winning number of method i counts the methods that it 
 
 On six of the nine sets it "generally gives the best results", here: on more than half, by the mean of NDCG@1 to NDCG@10.
 
+What choosing a start is worth is seen beside the mean of all S starts, and the deviation of starts drawn by lot in each of F folds,
+
+    s = 1/F sqrt(sum_f 1/(S - 1) sum_i (NDCG_fi - mean_i NDCG_fi)^2)                                            (2)
+
 The sets are public, but do not come with this package. Folders with their features, queries and folds are recognized, and
 compared with LETOR's official baselines too. Without ``data``, folders with Fold1, Fold2, ... as in LETOR, there are nine
 artificial sets with the same numbers of grades, and of queries, documents and features up to ``queries``, ``documents`` and ``features``,
@@ -17,7 +21,7 @@ with as much noise as signal, and features that are not mixed. NDCG is LETOR's: 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -36,7 +40,7 @@ from exactrank.rankers.smoothrank import SmoothRank
 from exactrank.rankers.svmmap import SVMMAP
 from exactrank.reproduce.artificial import SPLITS, five_splits
 from exactrank.reproduce.directrank_linear import OURS
-from exactrank.reproduce.experiment import PUBLISHED, RANKS, OnFolds, Piece, Tell, Values, choose_best, fit_ranker, query_values
+from exactrank.reproduce.experiment import PUBLISHED, RANKS, OnFolds, Piece, Tell, Values, fit_ranker, query_values
 from exactrank.reproduce.finding import Inequality, Panel, curves
 
 BAGS = "DirectRank, ours"  #: the mean of 20 models of bootstrap samples, from a softmax regression
@@ -89,6 +93,7 @@ class LetorTrial:
     group: str
     tested: Mapping[str, Values]  #: by method: NDCG@1 to NDCG@10, mean over test folds
     trained: Mapping[str, float]  #: by method: NDCG@5 on training data, mean over folds
+    started: Values  #: NDCG@1 to NDCG@10 on test data from each start of DirectRank: folds x starts x ranks
 
     @property
     def best(self) -> str:
@@ -99,6 +104,14 @@ class LetorTrial:
     def methods(self) -> list[str]:
         """The methods of the paper."""
         return [method for method in self.tested if method != BAGS]
+
+    @property
+    def starts(self) -> Iterator[list[Cell]]:
+        """Rows of a table that show what choosing a start is worth, with (2)."""
+        deviation = np.sqrt(self.started.var(axis=1, ddof=1).sum(axis=0)) / len(self.started)
+        values = {"chosen": self.tested[OURS], "mean of all": self.started.mean(axis=(0, 1)), "standard deviation, by lot": deviation}
+        for words, row in values.items():
+            yield [self.name, words, *(float(row[k - 1]) for k in SHOWN)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +153,9 @@ class DirectRankLETOR(OnFolds, name="directrank-letor", full={"documents": 1_000
             for method, values in OFFICIAL.get(trial.name, {}).items():
                 tested.append([trial.name, f"{method}, official", *(values[k - 1] for k in SHOWN)])
         yield Table("Figure 2: NDCG, test data", ("set", "method", *ranks), tested)
+        if self.starts > 1:
+            rows = [row for trial in trials for row in trial.starts]
+            yield Table(f"{OURS}: NDCG of its {self.starts} starts, test data", ("set", "start", *ranks), rows)
         yield Table("Table 11: NDCG@5, training data", ("set", "method", "NDCG@5", "published"), trained)
 
     @cached_property
@@ -156,20 +172,34 @@ class DirectRankLETOR(OnFolds, name="directrank-letor", full={"documents": 1_000
         return trials
 
     def _trial(self, name: str, group: str, folds: Sequence[Fold], tell: Tell) -> LetorTrial:
-        tested, trained = {}, {}
+        tested, trained, started = {}, {}, np.zeros(0)
         for method in (*COMPARED.get(group, tuple(METHODS)), BAGS):
             tell(f"{name}, {method}")
-            pairs = [(self._train(method, fold), fold) for fold in folds]
-            tested[method] = np.mean([query_values(ranker, fold.test, JUDGED).mean(axis=1) for ranker, fold in pairs], axis=0)
+            rankers = [self._train(method, fold) for fold in folds]
+            pairs = [(max(each, key=partial(map_on_validation, fold)), fold) for each, fold in zip(rankers, folds, strict=True)]
+            tested[method] = np.mean([on_test(fold, ranker) for ranker, fold in pairs], axis=0)
             trained[method] = float(np.mean([query_values(ranker, fold.train, NDCG).mean() for ranker, fold in pairs]))
-        return LetorTrial(name, group, tested, trained)
+            if method == OURS:
+                started = np.array([[on_test(fold, ranker) for ranker in each] for each, fold in zip(rankers, folds, strict=True)])
+        return LetorTrial(name, group, tested, trained, started)
 
-    def _train(self, method: str, fold: Fold) -> Ranker:
-        """Train DirectRank from each start, of which MAP chooses the best, or another method from its only start."""
+    def _train(self, method: str, fold: Fold) -> list[Ranker]:
+        """Train DirectRank from each start, or another method from its only start."""
         if method == BAGS:
-            return fit_ranker(DirectRank(measure=NDCG, seed=self.seed, threads=self.threads), fold.train, fold.valid)
+            return [fit_ranker(DirectRank(measure=NDCG, seed=self.seed, threads=self.threads), fold.train, fold.valid)]
         first, starts = (self.seed * self.starts, self.starts) if method == OURS else (self.seed, 1)
-        return choose_best((METHODS[method](seed=first + number, threads=self.threads) for number in range(starts)), fold, by=MAP)
+        rankers = (METHODS[method](seed=first + number, threads=self.threads) for number in range(starts))
+        return [fit_ranker(ranker, fold.train, fold.valid) for ranker in rankers]
+
+
+def map_on_validation(fold: Fold, ranker: Ranker) -> float:
+    """Return MAP on validation data."""
+    return float(query_values(ranker, fold.valid, MAP).mean())
+
+
+def on_test(fold: Fold, ranker: Ranker) -> Values:
+    """Return NDCG@1 to NDCG@10 on test data."""
+    return np.asarray(query_values(ranker, fold.test, JUDGED).mean(axis=1))
 
 
 def wins(trials: Sequence[LetorTrial], k: int) -> dict[str, int]:

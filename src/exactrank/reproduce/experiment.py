@@ -164,13 +164,13 @@ def fit_ranker(ranker: R, train: RankingData, valid: RankingData | None = None, 
     return ranker
 
 
-def choose_best(rankers: Iterable[Ranker], fold: Fold, tell: Tell = silent, by: Measure | None = None) -> Ranker:
-    """Train all ``rankers`` and keep the one that is best on the validation data, by their own measure or by another."""
+def choose_best(rankers: Iterable[Ranker], fold: Fold, tell: Tell = silent) -> Ranker:
+    """Train all ``rankers`` and keep the one that is best on the validation data, by their own measure."""
     trained: list[tuple[float, Ranker]] = []
     for ranker in rankers:
         tell(" ".join(repr(ranker).split()))
         fit_ranker(ranker, fold.train, fold.valid)
-        trained.append((float(query_values(ranker, fold.valid, ranker.measure if by is None else by).mean()), ranker))
+        trained.append((float(query_values(ranker, fold.valid, ranker.measure).mean()), ranker))
     return max(trained, key=lambda pair: pair[0])[1]
 
 
