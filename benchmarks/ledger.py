@@ -56,8 +56,10 @@ def record(name: str, title: str, lines: list[str], costs: Mapping[str, float]) 
 
 
 def arguments() -> list[str]:
-    """How the benchmark was called, whatever the names of folders."""
+    """How the benchmark was called, whatever the names of folders, and wherever the data lies that it would look for by itself."""
     given = ["FOLDER" if Path(word).exists() else word for word in sys.argv[1:]]
+    if "--data" in given:
+        del given[given.index("--data") :][:2]
     return ["--artificial", "FOLDER", *given] if os.environ.get("ARTIFICIAL") and "--artificial" not in given else given
 
 
