@@ -12,7 +12,7 @@ BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.26" ninja
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-pages test-browser test-gpu check format types headers docs pictures bench bench-compare reproduce trace mutate fuzz faults soak sanitize sanitize-threads clean counts
+.PHONY: demo test test-pages test-browser test-gpu check format types headers docs figures pictures bench bench-compare reproduce trace mutate fuzz faults soak sanitize sanitize-threads clean counts
 
 demo:
 	@$(MAKE) --question $(VENV)/.installed || echo "Installing exactrank into $(VENV). This compiles its C++ core, which takes a few minutes, once."
@@ -68,6 +68,10 @@ counts:
 
 docs: $(VENV)/.checked
 	mkdocs build --strict --quiet --site-dir build/site
+
+# Every figure about quality or speed in the documentation is that of a ledger, and of today's code.
+figures: $(VENV)/.checked
+	$(BIN)/python -m benchmarks.figures
 
 # The pictures of the documentation, into docs/img; the one of the report needs Chromium. With PICTURES="lines.svg ..." some alone.
 pictures: $(VENV)/.tested

@@ -109,7 +109,7 @@ def memory(documents: int, features: int, folder: Path, only: str | None) -> Non
             costs[f"{name}, {kind}"] = beyond / documents
     title = f"{documents:,} documents x {features} features ({size / 1e6:,.0f} MB): memory beyond the data as given, one thread"
     header = ["", "data", "x the features", "bytes a document", "of these beyond 1.3 x or 0.3 x", "s", "/ in memory"]
-    table(f"memory of {documents:,} x {features}", title, header, rows, costs)
+    table(f"{documents}x{features}", title, header, rows, costs)
 
 
 def works(queries: int, path: Path) -> Iterator[tuple[str, Callable[[], object]]]:

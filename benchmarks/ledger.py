@@ -31,6 +31,9 @@ SLOWER = 1.15
 CELL = r"<!-- ledger: (?P<place>[\w-]+\.[\w-]+ / [^>]*?) -->[^<]*<!-- /ledger -->"
 #: What a run depends on; the ledger and the pages, which runs write, are no part of it.
 CODE = ("src", "benchmarks", "CMakeLists.txt", ":!benchmarks/ledger")
+#: What an entry says, of a benchmark and of an experiment.
+BENCHMARK = {"title", "date", "commit", "arguments", "table", "costs"}
+EXPERIMENT = {"verdict", "summary", "checks", "tables", "settings", "overrides", "scale", "seed", "data", "seconds", "fingerprints"}
 Entry = dict[str, Any]
 
 
@@ -74,7 +77,15 @@ def commit() -> str:
 
 
 def entries_of(path: Path) -> dict[str, Entry]:
-    return json.loads(path.read_text())
+    """Return the entries of a file of the ledger, or of experiments."""
+    if not path.exists():
+        known = ", ".join(sorted(other.stem for other in path.parent.glob("*.json")))
+        raise SystemExit(f"{path} does not exist; there are {known or 'no others'}")
+    entries = json.loads(path.read_text())
+    for name, entry in entries.items():
+        if absent := (EXPERIMENT if "checks" in entry else BENCHMARK) - entry.keys():
+            raise SystemExit(f"{path}: {name} has no {', '.join(sorted(absent))}, so it is of another version of the ledger; run it again")
+    return entries
 
 
 def slower(run: Path, ledger: Path = LEDGER) -> Iterator[str]:
