@@ -1,4 +1,4 @@
-"""Claims: training on data in memory takes at most 1.3 x the features and 60 bytes a document more than the data as given; from a mapped
+"""Claims: training on data in memory takes at most 1.3 x the features and 60 bytes per document more than the data as given; from a mapped
 cache at most 0.3 x and 60 bytes, and at most 1.5 x the time. The time of a step grows as the number of queries does.
 
 Memory is what belongs to no file. Each fit has a process of its own, which trains once on a few queries before it is measured; the cache is
@@ -108,7 +108,7 @@ def memory(documents: int, features: int, folder: Path, only: str | None) -> Non
             rows.append([name, kind, share, f"{beyond / documents:.0f}", left, f"{seconds:.1f}", f"{seconds / usual:.2f}"])
             costs[f"{name}, {kind}"] = beyond / documents
     title = f"{documents:,} documents x {features} features ({size / 1e6:,.0f} MB): memory beyond the data as given, one thread"
-    header = ["", "data", "x the features", "bytes a document", "of these beyond 1.3 x or 0.3 x", "s", "/ in memory"]
+    header = ["", "data", "x the features", "bytes per document", "of these beyond 1.3 x or 0.3 x", "s", "/ in memory"]
     table(f"{documents}x{features}", title, header, rows, costs)
 
 
@@ -165,7 +165,7 @@ def large(folder: Path, only: str | None) -> None:
         rows.append([name, f"{most / 1e9:.2f}", f"{most / documents:.0f}", f"{seconds:.0f}", f"{waited:.0f}"])
         costs[name] = most / 6e9
     title = f"{documents:,} documents x {features} features ({4e-6 * documents * features:,.0f} MB): the most memory of a process"
-    table("large", title, ["", "GB", "bytes a document", "s of work", "s"], rows, costs)
+    table("large", title, ["", "GB", "bytes per document", "s of work", "s"], rows, costs)
 
 
 def main() -> None:
