@@ -5,7 +5,9 @@ mistakes, so here they are errors everywhere.
 """
 
 import ast
+import sys
 from math import inf
+from typing import TypeGuard
 
 
 def whole_number(text: str | bytes) -> int:
@@ -28,6 +30,15 @@ def number(text: str | bytes) -> float:
     ValueError: '1_0' is not a number; write it with the digits 0 to 9, without _
     """
     return float(_plain(text))
+
+
+def is_finite_number(value: object) -> TypeGuard[int | float]:
+    """Return whether ``value`` is a number, though not a boolean, that is finite as a double.
+
+    >>> [is_finite_number(value) for value in (1, 0.5, True, "1", 10**400, float("nan"))]
+    [True, True, False, False, False, False]
+    """
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def check_literals(tree: ast.AST, source: str) -> None:

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-
-Floats = npt.NDArray[np.float64]
+from exactrank._support.arrays import Floats
 
 
 def _contiguous(x: npt.ArrayLike) -> Floats:

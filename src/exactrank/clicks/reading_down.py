@@ -16,7 +16,7 @@ queries of different difficulty, and not one number that holds for each.
 
 import numpy as np
 
-from exactrank._support.arrays import Floats, Rows
+from exactrank._support.arrays import Floats, Rows, group_numbers
 from exactrank._support.numerics import exp, log as logarithm
 from exactrank.clicks.log import Clicks, list_starts
 from exactrank.errors import DataError
@@ -34,7 +34,7 @@ def dbn(log: Clicks, weights: Floats) -> Floats:
     starts = list_starts(log, "dbn")
     ends = np.append(starts[1:], log.n_impressions)
     total = np.add.reduceat(log.clicked.astype(np.int64), starts)
-    page = np.repeat(np.arange(len(starts)), ends - starts)
+    page = group_numbers(ends - starts)
     until = _running_sums(log.clicked.astype(np.float64), starts)
     examined = (until - log.clicked < total[page]) | (total[page] == 0)
     last = log.clicked & (until == total[page])

@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from exactrank._support.arrays import PerDocument, Rows
-from exactrank.clicks.log import Clicks
+from exactrank._support.arrays import PerDocument, Rows, starts_of
+from exactrank.clicks.log import Clicks, sums_of
 from exactrank.clicks.propensities import Given, Propensities, propensities
 from exactrank.data.alignment import name_list
 from exactrank.data.extra_columns import take_extra_columns
@@ -51,8 +51,8 @@ def to_data(
         raise DataError("no document of the log is in the features; give the features of the same queries and documents")
     query = data.query_numbers[rows]
     queries, sizes = np.unique(query, return_counts=True)
-    impressions = np.bincount(log.cells.query[log.cells.pair], log.cells.impressions, len(log.queries))
-    indptr = np.append(0, np.cumsum(sizes))
+    impressions = sums_of(log.cells.query[log.cells.pair], log.cells.impressions, len(log.queries))
+    indptr = starts_of(sizes)
     return RankingData(
         X=seal(data.X[rows]),
         y=seal(grades[pair[rows]]),

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank._support.arrays import AnyArray, Boundaries, Matrix, PerDocument, Rows
+from exactrank._support.arrays import AnyArray, Boundaries, Matrix, PerDocument, Rows, group_numbers
 from exactrank._support.threads import thread_count
 from exactrank.data.formats.text_column import rows_of
 from exactrank.data.validation import query_rows
@@ -110,7 +110,7 @@ class SortedFeature:
     @classmethod
     def of(cls, values: PerDocument, indptr: Boundaries) -> "SortedFeature":
         """Return the sorted values of a feature; ``indptr`` are the boundaries of the queries."""
-        query = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        query = group_numbers(np.diff(indptr))
         sorted_ = values[np.lexsort((values, query))]
         rises = np.append(False, sorted_[1:] > sorted_[:-1])
         rises[indptr[:-1]] = False

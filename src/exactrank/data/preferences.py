@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactrank import _core
-from exactrank._support.arrays import Boundaries, PerDocument, Rows
+from exactrank._support.arrays import Boundaries, PerDocument, Rows, starts_of
 from exactrank._support.tables import Tabular, Values
 from exactrank.data.immutable import immutable, seal
 from exactrank.errors import DataError
@@ -105,7 +105,7 @@ def preferences_between(preferences: Preferences | None, first: int, last: int) 
 
 def concatenate_preferences(parts: Sequence[Preferences | None], sizes: Sequence[int]) -> Preferences | None:
     """Return the pairs of several datasets, one after the other; ``sizes`` are their numbers of documents."""
-    starts = np.cumsum([0, *sizes])
+    starts = starts_of(sizes)
     shifted = [(part, start) for part, start in zip(parts, starts, strict=False) if part is not None]
     if not shifted:
         return None

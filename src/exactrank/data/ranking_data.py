@@ -20,7 +20,7 @@ import xxhash
 
 from exactrank import _core
 from exactrank._support.arguments import check_kind
-from exactrank._support.arrays import Boundaries, Floats, Ids, Matrix, PerDocument, PerQuery, Rows
+from exactrank._support.arrays import Boundaries, Floats, Ids, Matrix, PerDocument, PerQuery, Rows, group_numbers
 from exactrank._support.tables import ROWS, Table, Tabular, Values, small_table
 from exactrank.data.dataset import Answerer, Change, Dataset, DatasetBase, GlobalFacts, Kernels, Mask, Part, Question, Weigh
 from exactrank.data.duplicates import check_features
@@ -240,7 +240,7 @@ class RankingData(DatasetBase, Tabular):
     @property
     def query_numbers(self) -> Rows:
         """Number of the query of each document."""
-        return np.repeat(np.arange(self.n_queries), self.sizes)
+        return group_numbers(self.sizes)
 
     def without_features(self) -> "RankingData":
         """Return the same judgments with no features."""
@@ -255,6 +255,11 @@ class RankingData(DatasetBase, Tabular):
     def has_docid(self) -> bool:
         """True if documents have ids."""
         return self.docid is not None
+
+    @property
+    def native_preferences(self) -> _core.Preferences | None:
+        """The pairs as the kernels take them."""
+        return None if self.preferences is None else self.preferences.native(self.indptr)
 
     @property
     def has_pairs(self) -> Mask:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from xxhash import xxh3_128_hexdigest
 
 from exactrank._support.arguments import check_kind
-from exactrank._support.arrays import Boundaries, Ids, PerDocument, PerQuery
+from exactrank._support.arrays import Boundaries, Ids, PerDocument, PerQuery, starts_of
 from exactrank.data.backend import Backend, LocalBackend
 from exactrank.data.dataset import Answerer, Change, Concatenated, Dataset, DatasetBase, GlobalFacts, Mask, Part, Question, Weigh
 from exactrank.data.levels import NO_LEVELS, Levels
@@ -71,7 +71,7 @@ class ShardedData(DatasetBase):
 
     @cached_property
     def indptr(self) -> Boundaries:
-        return np.concatenate([[0], np.cumsum(np.concatenate([file.sizes for file in self.facts]))])
+        return starts_of(np.concatenate([file.sizes for file in self.facts]))
 
     @cached_property
     def qid(self) -> Ids:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import xxhash
 
 from exactrank._support.arguments import checked_list
-from exactrank._support.arrays import Boundaries, Ids, PerQuery
+from exactrank._support.arrays import Boundaries, Ids, PerQuery, starts_of
 from exactrank._support.files import checked_path, missing_file
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.extra_columns import concatenate_extra_columns, take_extra_columns
@@ -286,7 +286,7 @@ class Partition:
 def cut(shards: Shards, facts: Sequence[ShardFacts], limit: int) -> list[Partition]:
     """Return partitions of at most ``limit`` documents, or of a single wide block, each of one file if that is possible."""
     sizes = np.concatenate([file.sizes for file in facts])
-    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    indptr = starts_of(sizes)
     ends = np.cumsum([len(file.sizes) for file in facts])  # the files', in queries
     return [
         _partition(number, first, last, indptr, ends, shards, facts)
@@ -351,7 +351,7 @@ def concatenate(parts: Sequence[RankingData]) -> RankingData:
     return RankingData(
         X=seal(X),
         y=np.concatenate([part.y for part in parts]),
-        indptr=np.concatenate([[0], np.cumsum(np.concatenate([part.sizes for part in parts]))]),
+        indptr=starts_of(np.concatenate([part.sizes for part in parts])),
         qid=np.concatenate([part.qid for part in parts]),
         feature_names=first.feature_names,
         docid=TextColumn.concatenate(ids) if len(ids) == len(parts) else None,

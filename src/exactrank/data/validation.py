@@ -6,7 +6,7 @@ Either each row has a query id, in any order, or the rows of a query are togethe
 import numpy as np
 import numpy.typing as npt
 
-from exactrank._support.arrays import AnyArray, Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows
+from exactrank._support.arrays import AnyArray, Boundaries, Ids, Matrix, PerDocument, PerQuery, Rows, starts_of
 from exactrank._support.numerals import number
 from exactrank.data.formats.text_column import rows_of
 from exactrank.data.immutable import immutable, is_immutable, seal
@@ -145,13 +145,13 @@ def group_rows(qid: Ids) -> tuple[Rows | None, Boundaries, Ids]:
     if len(number_of) == len(runs):
         return None, np.append(starts, len(qid)), qid[starts]
     numbers = np.repeat(runs, np.diff(np.append(starts, len(qid))))
-    return np.argsort(numbers, kind="stable"), np.append(0, np.cumsum(np.bincount(numbers))), qid[starts[first_run]]
+    return np.argsort(numbers, kind="stable"), starts_of(np.bincount(numbers)), qid[starts[first_run]]
 
 
 def query_rows(indptr: Boundaries, queries: Rows | slice) -> tuple[Rows, Boundaries]:
     """Return the rows of these ``queries``, one query after the other, and the boundaries of the queries among them."""
     sizes = np.diff(indptr)[queries]
-    bounds = np.append(0, np.cumsum(sizes))
+    bounds = starts_of(sizes)
     return np.arange(bounds[-1]) + np.repeat(indptr[:-1][queries] - bounds[:-1], sizes), bounds
 
 
@@ -163,7 +163,7 @@ def boundaries(sizes: AnyArray, rows: int) -> Boundaries | None:
     >>> boundaries(np.array([2, 1]), 3), boundaries(np.array([2**62] * 4 + [3]), 3)
     (array([0, 2, 3]), None)
     """
-    indptr = np.append(0, np.cumsum(sizes.astype(np.int64)))
+    indptr = starts_of(sizes.astype(np.int64))
     return indptr if indptr[-1] == rows and np.all(indptr[1:] > indptr[:-1]) else None
 
 

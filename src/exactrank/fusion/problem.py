@@ -30,14 +30,14 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank._support import numerics
-from exactrank._support.arrays import PerDocument, PerQuery, Rows
+from exactrank._support.arrays import Floats, PerDocument, PerQuery, Rows
 from exactrank._support.threads import Pool, thread_count
 from exactrank.data.ranking_data import RankingData
 from exactrank.fusion.normalize import Retrieved, SystemScores
 from exactrank.learning.objectives.constrained import constrain
 from exactrank.learning.objectives.line_search import check_pairs
 from exactrank.learning.objectives.profile import profile, ray_of
-from exactrank.learning.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, Interval, StepFunction
+from exactrank.learning.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Interval, StepFunction
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure, mean_over_queries
 from exactrank.measures.goal import Constraint

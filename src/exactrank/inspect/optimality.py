@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from exactrank._support.arrays import Floats
 from exactrank._support.pictures import COLORS, INK, QUIET, Plottable, caption, draw_steps
 from exactrank._support.tables import ROWS, Table, Tabular, Values, by_column, small_table
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.inspect.probed import measure_of, model_of, rows_for
 from exactrank.learning.objectives.linear_profile import LinearProfile, ProfilePoint
-from exactrank.learning.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Floats, StepFunction
+from exactrank.learning.objectives.step_function import LEAST_WIDTH, SAME_VALUE, StepFunction
 from exactrank.measures.base import Measure
 from exactrank.measures.evaluate import measure_scores
 from exactrank.models.linear import Linear

@@ -17,7 +17,6 @@ then document ids descending.
 """
 
 import math
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -28,6 +27,7 @@ import numpy.typing as npt
 
 from exactrank import _core
 from exactrank._support.arrays import PerDocument, PerQuery
+from exactrank._support.numerals import is_finite_number
 from exactrank._support.registry import Registry
 from exactrank.data.dataset import Dataset, Weigh
 from exactrank.data.ranking_data import RankingData
@@ -199,12 +199,7 @@ class Measure(ABC):
 
     def _expect_number(self, field: str, minimum: float = -math.inf, maximum: float = math.inf) -> None:
         value = getattr(self, field)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not abs(value) <= sys.float_info.max
-            or not minimum <= value <= maximum
-        ):
+        if not is_finite_number(value) or not minimum <= value <= maximum:
             between = f" between {minimum:g} and {maximum:g}" if math.isfinite(maximum) else ""
             raise MeasureError(f"{self.name}: {field} must be a number{between}, got {value!r}")
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank._support.arrays import PerDocument, PerQuery
+from exactrank._support.arrays import Floats, PerDocument, PerQuery
 from exactrank._support.threads import thread_count
 from exactrank.data.dataset import Answerer, Concatenated, Dataset, EachBlock, Part, Score, Weigh
 from exactrank.data.ranking_data import RankingData
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from exactrank.measures.base import Measure, Ties
 
 A = TypeVar("A")
-Floats = npt.NDArray[np.float64]
 Adjust = Callable[["BoundMeasure"], "BoundMeasure"]  #: picklable and comparable
 
 

@@ -1,7 +1,6 @@
 """Base class of scorers: checked names, fill values and offsets, scores of rows with missing values, and JSON."""
 
 import reprlib
-import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, replace
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from exactrank._support.arrays import Floats, Matrix, PerDocument
 from exactrank._support.json_values import JSONObject, JSONValue
+from exactrank._support.numerals import is_finite_number
 from exactrank._support.tables import ROWS, Table, Tabular, Values, small_table
 from exactrank._support.threads import thread_count
 from exactrank.data.duplicates import check_features
@@ -201,7 +201,7 @@ def read_numbers(record: JSONObject, key: str) -> tuple[tuple[str, ...], PerFeat
     if not isinstance(entries, dict | list) or not entries:
         raise DataError(f'{key}: expected numbers by feature name, {{"bm25": 0.5, ...}}, or a list of numbers')
     for name, value in entries.items() if isinstance(entries, dict) else enumerate(entries):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+        if not is_finite_number(value):
             raise DataError(f"{key}: {name!r} has the value {reprlib.repr(value)}; expected a finite number")
     names, values = (tuple(entries), entries.values()) if isinstance(entries, dict) else ((), entries)
     return names, np.array([float(value) for value in values])

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from exactrank._support.arrays import Floats, Ints, group_numbers, starts_of
 from exactrank.data.levels import NO_LEVELS, Levels
 from exactrank.errors import DataError
-from exactrank.models.tree_table import CATEGORICAL, MOST, Floats, Ints, TreeTable, categories_in
+from exactrank.models.tree_table import CATEGORICAL, MOST, TreeTable, categories_in
 
 DAMAGED = "the LightGBM text is damaged, so train or copy the model again"
 _END = "\nend of trees\n"
@@ -161,7 +162,7 @@ class _Lines:
         sound = (values >= low) & (values < end)
         if not np.all(sound):
             place = np.argmin(sound)
-            tree = np.repeat(np.arange(len(counts)), counts)[place]
+            tree = group_numbers(counts)[place]
             raise DataError(f"tree {tree}: {name} has {values[place]}, which is below {low} or not below {end}; {DAMAGED}")
         return values
 
@@ -192,7 +193,7 @@ def _table(lines: _Lines, n_features: int) -> TreeTable:
     leaves, sets = lines.integers("num_leaves", single, 1, MOST), lines.integers("num_cat", single, 0, MOST)
     splits = leaves - 1
     decision, threshold = lines.integers("decision_type", splits, 0, 12), lines.numbers("threshold", splits)
-    tree, first_set = np.repeat(single.cumsum() - 1, splits), _starts(sets)
+    tree, first_set = group_numbers(splits), starts_of(sets)
     categorical = (decision & CATEGORICAL) > 0
     if np.any(unknown := categorical & ~((threshold >= 0) & (threshold < sets[tree]))):
         place = np.argmax(unknown)
@@ -202,7 +203,7 @@ def _table(lines: _Lines, n_features: int) -> TreeTable:
         gain = lines.numbers("split_gain", splits).astype(np.float32)
     return TreeTable(
         n_features,
-        start=_starts(splits),
+        start=starts_of(splits),
         feature=lines.integers("split_feature", splits, 0, n_features).astype(np.int32),
         threshold=np.where(categorical, threshold + first_set[tree], threshold),
         decision=decision.astype(np.uint8),
@@ -217,19 +218,15 @@ def _table(lines: _Lines, n_features: int) -> TreeTable:
     )
 
 
-def _starts(counts: Ints) -> Ints:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-
-
 def _set_starts(lines: _Lines, sets: Ints) -> Ints:
     """Return the first word of each set of all trees, from the ``cat_boundaries`` of each tree."""
     counts = np.where(sets > 0, sets + 1, 0)
-    bounds, tree = lines.integers("cat_boundaries", counts, 0, MOST), np.repeat(np.arange(len(sets)), counts)
+    bounds, tree = lines.integers("cat_boundaries", counts, 0, MOST), group_numbers(counts)
     begins, rise = np.diff(tree, prepend=-1) > 0, np.diff(bounds, prepend=0)
     sound = np.where(begins, bounds == 0, rise > 0)
     if not np.all(sound):
         raise DataError(f"tree {tree[np.argmin(sound)]}: cat_boundaries do not rise from 0; {DAMAGED}")
-    return _starts(rise[~begins])
+    return starts_of(rise[~begins])
 
 
 def _levels(header: Mapping[str, str], tail: str) -> Levels:

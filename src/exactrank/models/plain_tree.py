@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from exactrank._support.arrays import Floats, Ints, starts_of
 from exactrank.errors import DataError
-from exactrank.models.tree_table import MISSING_IS_NAN, MISSING_LEFT, Floats, Ints, TreeTable
+from exactrank.models.tree_table import MISSING_IS_NAN, MISSING_LEFT, TreeTable
 
 _DAMAGED = "the model is damaged, so train or copy it again"
 
@@ -83,7 +84,7 @@ def table_of(trees: Sequence[PlainTree], n_features: int) -> TreeTable:
         raise DataError("the model has no trees, so all scores would be equal; train it")
     columns = [tree.columns(number, n_features) for number, tree in enumerate(trees)]
     feature, threshold, decision, left, right, gain, value, cover = (np.concatenate(arrays) for arrays in zip(*columns, strict=True))
-    start = np.cumsum([0, *(len(splits) for splits, *_ in columns)], dtype=np.int64)
+    start = starts_of([len(splits) for splits, *_ in columns])
     no_sets = np.zeros(1, np.int64), np.empty(0, np.uint32)
     ones = np.ones(len(trees))
     return TreeTable(n_features, start, feature, threshold, decision, left, right, gain, value, *no_sets, ones, cover)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank._support.arrays import Matrix, PerDocument
+from exactrank._support.arrays import Matrix, PerDocument, starts_of
 from exactrank._support.json_values import JSONObject
 from exactrank._support.serialize import storable
 from exactrank.data.precision import Offset
@@ -114,9 +114,9 @@ class Thresholds(Scorer):
     @cached_property
     def _flat(self) -> tuple[npt.NDArray[np.int64], PerStep, PerStep]:
         """The first step of each feature, all thresholds, and all levels, one more per feature than steps."""
-        start = np.concatenate([[0], np.cumsum([len(values) for values in self.thresholds])])
+        start = starts_of([len(values) for values in self.thresholds])
         levels = [np.concatenate([[0.0], np.cumsum(values)]) for values in self.jumps]
-        return start.astype(np.int64), np.concatenate(self.thresholds), np.concatenate(levels)
+        return start, np.concatenate(self.thresholds), np.concatenate(levels)
 
 
 class StepScores:

@@ -7,15 +7,16 @@ leaf, as in `TreeTable`. The threshold of a categorical split is an index into `
 
 import math
 import reprlib
-import sys
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from exactrank._support.arrays import Floats
 from exactrank._support.json_values import JSONObject, JSONValue
+from exactrank._support.numerals import is_finite_number
 from exactrank.errors import DataError
-from exactrank.models.tree_table import AGAIN, CATEGORICAL, MOST, MOST_WORDS, Floats, TreeTable, categories_in
+from exactrank.models.tree_table import AGAIN, CATEGORICAL, MOST, MOST_WORDS, TreeTable, categories_in
 
 HIGHEST_CATEGORY = (1 << 24) - 1  #: float32 holds all whole numbers up to this
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
@@ -119,7 +120,7 @@ def _numbers(record: JSONObject, key: str, t: int) -> list[float]:
 def _number(value: object, key: str, t: int) -> float:
     if isinstance(value, str) and value in _INFINITE:
         return _INFINITE[value]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+    if not is_finite_number(value):
         raise DataError(f'tree {t}: {key} has {reprlib.repr(value)}, which is neither a number nor "inf" or "-inf"; {AGAIN}')
     return float(value)
 

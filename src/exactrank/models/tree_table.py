@@ -18,12 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank._support.arrays import Matrix
+from exactrank._support.arrays import Floats, Ints, Matrix, group_numbers, starts_of
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.models.base import sum_rounded_down
 
-Ints: TypeAlias = npt.NDArray[np.int64]
-Floats: TypeAlias = npt.NDArray[np.float64]
 PerTree: TypeAlias = npt.NDArray[np.float64]  #: one number per tree
 CATEGORICAL, MISSING_LEFT, MISSING_IS_ZERO, MISSING_IS_NAN = 1, 2, 4, 8  # bits of a decision
 DECISIONS = MISSING_IS_NAN + MISSING_IS_ZERO  #: above all decisions: zero and NaN alone are not missing at once
@@ -133,7 +131,7 @@ class TreeTable:
                 widths = f"{self.n_features} and {table.n_features} features"
                 raise IncompatibleError(f"the trees read {widths}; join only trees of the same features")
         arrays = {name: np.concatenate([getattr(table, name) for table in tables]) for name in _TYPES if not name.endswith("start")}
-        first_set = _starts([len(table.set_start) - 1 for table in tables])
+        first_set = starts_of([len(table.set_start) - 1 for table in tables])
         arrays["threshold"] = np.concatenate(
             [
                 np.where(table.decision & CATEGORICAL, table.threshold + before, table.threshold)
@@ -142,8 +140,8 @@ class TreeTable:
         )
         return TreeTable(
             self.n_features,
-            start=_starts(np.concatenate([table.n_splits for table in tables])),
-            set_start=_starts(np.concatenate([np.diff(table.set_start) for table in tables])),
+            start=starts_of(np.concatenate([table.n_splits for table in tables])),
+            set_start=starts_of(np.concatenate([np.diff(table.set_start) for table in tables])),
             **arrays,
         )
 
@@ -153,7 +151,7 @@ class TreeTable:
         if len(weights) != self.n_trees or not np.all(np.isfinite(weights)):
             numbers = ", ".join(map(str, weights[:3].tolist())) + (", ..." if len(weights) > 3 else "")
             raise DataError(f"there are {len(weights)} weights, {numbers}, for {self.n_trees} trees; give one finite weight per tree")
-        trees = {"leaf_value": _owners(self.n_splits + 1), "shrinkage": np.arange(self.n_trees)}
+        trees = {"leaf_value": group_numbers(self.n_splits + 1), "shrinkage": np.arange(self.n_trees)}
         with np.errstate(over="ignore"):
             products = {name: getattr(self, name) * weights[tree] for name, tree in trees.items()}
         for name, product in products.items():
@@ -250,7 +248,7 @@ def _check_sizes(n_features: int, raw: dict[str, npt.NDArray[Any]]) -> None:
 
 
 def _check_splits(n_features: int, raw: dict[str, npt.NDArray[Any]]) -> None:
-    tree, sets = _owners(np.diff(raw["start"])), len(raw["set_start"]) - 1
+    tree, sets = group_numbers(np.diff(raw["start"])), len(raw["set_start"]) - 1
     feature, decision, threshold, gain = (raw[name] for name in ("feature", "decision", "threshold", "gain"))
     _require((feature >= 0) & (feature < n_features), tree, feature, f"feature {{}} is not one of 0 to {n_features - 1}")
     _require((decision >= 0) & (decision < DECISIONS), tree, decision, f"decision {{}} is not one of 0 to {DECISIONS - 1}")
@@ -267,7 +265,7 @@ def _check_splits(n_features: int, raw: dict[str, npt.NDArray[Any]]) -> None:
 def _check_children(raw: dict[str, npt.NDArray[Any]]) -> None:
     """Raise unless the children of each tree are its splits and leaves, each once and behind its parent."""
     start, splits = raw["start"].astype(np.int64), np.diff(raw["start"]).astype(np.int64)
-    tree = np.tile(_owners(splits), 2)
+    tree = np.tile(group_numbers(splits), 2)
     node, child = np.tile(np.arange(start[-1]) - np.repeat(start[:-1], splits), 2), np.concatenate([raw["left"], raw["right"]])
     sound = (child < 0) & (child >= ~splits[tree]) | (child > node) & (child < splits[tree])
     _require(sound, tree, child, "child {} is out of range or leads back to a split above it")
@@ -277,7 +275,7 @@ def _check_children(raw: dict[str, npt.NDArray[Any]]) -> None:
 
 
 def _check_leaves(raw: dict[str, npt.NDArray[Any]]) -> None:
-    tree, value, cover = _owners(np.diff(raw["start"]) + 1), raw["leaf_value"], raw["cover"]
+    tree, value, cover = group_numbers(np.diff(raw["start"]) + 1), raw["leaf_value"], raw["cover"]
     _require(np.isfinite(value), tree, value, "leaf_value {} is not finite")
     _require(np.isfinite(cover) & (cover >= 0), tree, cover, "cover {} is not a finite number of at least 0")
     _require(np.isfinite(raw["shrinkage"]), np.arange(len(raw["shrinkage"])), raw["shrinkage"], "shrinkage {} is not finite")
@@ -288,13 +286,3 @@ def _require(holds: npt.NDArray[np.bool_], tree: Ints, values: npt.NDArray[Any],
     if not np.all(holds):
         place = int(np.argmin(holds))
         raise DataError(f"tree {tree[place]}: {trouble.format(values[place].item())}; {remedy}")
-
-
-def _owners(counts: Ints) -> Ints:
-    """Return the tree of each split or leaf, from their number in each tree."""
-    return np.repeat(np.arange(len(counts)), counts)
-
-
-def _starts(counts: Sequence[int] | Ints) -> Ints:
-    """Return the cumulative sums of ``counts``, from 0."""
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -37,10 +37,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from exactrank._support.arrays import Floats
 from exactrank._support.tables import Cell, Table
 from exactrank.inspect.optimality import optimality
 from exactrank.inspect.smoothness import Roughness, Smoothness, WeightCurve, smoothness
-from exactrank.learning.objectives.step_function import SAME_VALUE, Floats
+from exactrank.learning.objectives.step_function import SAME_VALUE
 from exactrank.measures import Measure
 from exactrank.rankers.lambdarank import LambdaRank
 from exactrank.reproduce.artificial import Sizes

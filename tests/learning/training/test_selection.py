@@ -179,6 +179,12 @@ def test_strengths_that_are_level_share_and_queries_without_weight_have_no_say()
     assert number() == 5
 
 
+def test_strengths_that_differ_by_rounding_alone_share():
+    values = np.full((11, 6), 0.7)
+    values[10] = np.nextafter(0.7, 1.0)
+    assert average(verdicts_by(values, np.ones(6))).number == 5
+
+
 @given(st.integers(0, 99))
 def test_a_strength_hardly_moves_with_the_values(seed):
     """What moves a maximum from one end of a flat path to the other moves the average by a step at most."""

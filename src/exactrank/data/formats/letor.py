@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank._support.arrays import Ids, Matrix, PerDocument, Rows
+from exactrank._support.arrays import Ids, Matrix, PerDocument, Rows, group_numbers
 from exactrank._support.files import open_bytes, read_small_file
 from exactrank._support.threads import Pool, thread_count
 from exactrank.data.formats.base import Block, ReadOptions, Stream
@@ -111,7 +111,7 @@ class LetorFormat:
             if comment is None and docid is not None:
                 comment = TextColumn.of(b"docid = " + docid.bytes_at(i) if docid[i] else b"" for i in range(len(docid)))
             starts = np.concatenate([[0], np.flatnonzero(block.qid[1:] != block.qid[:-1]) + 1])
-            query = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(block.qid))))
+            query = group_numbers(np.diff(np.append(starts, len(block.qid))))
             ids = block.qid[starts].tolist()
             names = [str(qid).encode("utf-8", "surrogateescape") for qid in ids]
             for qid, name in zip(ids, names, strict=True):
@@ -166,7 +166,7 @@ class _Text:
             if boundaries(sizes, len(query)) is None:
                 total = f"the query sizes beside it add up to {sum(sizes.tolist()):,}"
                 raise DataError(f"{self.path}: has {len(query):,} rows but {total}; they must agree")
-            return np.repeat(np.arange(len(sizes)), sizes), np.arange(len(sizes))
+            return group_numbers(sizes), np.arange(len(sizes))
         names = [name.decode("utf-8", "surrogateescape") for name in parser.query_names()]
         if all(name.isascii() and name.isdigit() and len(name) < 19 and (name[0] != "0" or name == "0") for name in names):
             return query, np.array([int(name) for name in names], np.int64)

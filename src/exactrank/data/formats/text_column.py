@@ -13,6 +13,7 @@ from typing import TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
+from exactrank._support.arrays import starts_of
 from exactrank.data.immutable import immutable, seal
 from exactrank.errors import DataError
 
@@ -55,7 +56,7 @@ class TextColumn:
             encoded = [s if isinstance(s, bytes) else str(s).encode("utf-8", "surrogateescape") for s in strings]
         except UnicodeEncodeError as error:
             raise DataError(f"{error.object!r} holds half of a surrogate pair, which is not valid text; remove it") from None
-        offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+        offsets = starts_of([*map(len, encoded)])
         return cls.between(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
     @classmethod
@@ -76,12 +77,12 @@ class TextColumn:
         ['a', 'b', 'c']
         """
         packed = [c.pack() for c in columns]
-        ends = np.cumsum(np.concatenate([c.stop - c.start for c in packed]))
-        return cls.between(seal(np.concatenate([c.buffer for c in packed])), seal(np.append(0, ends)))
+        offsets = starts_of(np.concatenate([c.stop - c.start for c in packed]))
+        return cls.between(seal(np.concatenate([c.buffer for c in packed])), seal(offsets))
 
     def pack(self) -> "TextColumn":
         """Return the same strings one after the other, in a buffer that holds nothing else."""
-        offsets = seal(np.append(0, np.cumsum(self.stop - self.start)))
+        offsets = seal(starts_of(self.stop - self.start))
         text = np.empty(offsets[-1], np.uint8)
         for first in range(0, len(self), PACKED_AT_ONCE):
             chunk = slice(first, min(first + PACKED_AT_ONCE, len(self)))

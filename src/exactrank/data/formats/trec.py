@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arguments import check_kind, checked_list
-from exactrank._support.arrays import PerDocument, Rows
+from exactrank._support.arrays import PerDocument, Rows, starts_of
 from exactrank._support.files import line_blocks
 from exactrank._support.numerals import number as number_in
 from exactrank._support.tables import Tabular, Values
@@ -325,7 +325,7 @@ def _numbers_of(documents: Iterable[tuple[str, list[str]]], values: ByQuery, abs
 
 def _extend(data: RankingData, documents: list[list[str]]) -> RankingData:
     """Return ``data`` with these ``documents`` of each query: those of the data, then unjudged ones."""
-    indptr = np.append(0, np.cumsum([len(ids) for ids in documents], dtype=np.int64))
+    indptr = starts_of([len(ids) for ids in documents])
     rows, old_rows = int(indptr[-1]), data.n_documents
     if rows == old_rows:
         return data

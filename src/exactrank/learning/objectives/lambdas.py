@@ -96,8 +96,8 @@ class LambdaRule(LambdaForces):
         """Return the rule for the kernels."""
         kernel, grades = (None, data.y) if self.measure is None else training_kernel(self.measure, data)
         limits = self.neighbors or NO_CUTOFF, self.truncation or NO_CUTOFF
-        preferences = None if data.preferences is None else data.preferences.native(data.indptr)
-        return _core.LambdaRule(kernel, grades, data.y, self.link, self.margin, *limits, self.near or 0.0, self.normalize, preferences)
+        pairs = data.native_preferences
+        return _core.LambdaRule(kernel, grades, data.y, self.link, self.margin, *limits, self.near or 0.0, self.normalize, pairs)
 
 
 @dataclass(frozen=True)

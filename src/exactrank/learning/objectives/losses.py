@@ -276,9 +276,8 @@ class PairHinge:
 
     def on(self, data: RankingData) -> _core.Objective:
         """Bind the objective to ``data``."""
-        preferences = None if data.preferences is None else data.preferences.native(data.indptr)
         pairs = self.with_mean_pairs(data).mean_pairs or 0.0
-        return _core.pair_hinge(data.y, data.indptr, self.loss == "squared-hinge", pairs, preferences)
+        return _core.pair_hinge(data.y, data.indptr, self.loss == "squared-hinge", pairs, data.native_preferences)
 
     def with_mean_pairs(self, data: Dataset) -> "PairHinge":
         """Return the loss with the mean number of pairs of all queries, if it depends on that."""

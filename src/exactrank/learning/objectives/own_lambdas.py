@@ -19,14 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
-from exactrank._support.arrays import PerDocument
+from exactrank._support.arrays import Floats, PerDocument
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.learning.objectives.bounded_gain import bound_exponents, training_kernel
 from exactrank.learning.objectives.score_space import LambdaForces, by_query, read_measure
 from exactrank.measures.base import Measure
 
-Floats = npt.NDArray[np.float64]
 #: Forces may miss a sum of zero by this share of their sizes.
 ROUNDING = 1e-9
 

@@ -196,5 +196,6 @@ class _PairSums:
         return loss, np.sum([sums for _, sums in answers], axis=0)
 
     def _bound(self, data: RankingData) -> _core.RankBoost:
-        preferences = None if data.preferences is None else data.preferences.native(data.indptr)
-        return _core.RankBoost(data.X, list(self.thresholds), data.y, data.indptr, data.weights / self.total, self.threads, preferences)
+        return _core.RankBoost(
+            data.X, list(self.thresholds), data.y, data.indptr, data.weights / self.total, self.threads, data.native_preferences
+        )

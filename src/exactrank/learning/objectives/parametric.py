@@ -20,7 +20,7 @@ from xxhash import xxh3_128_hexdigest
 
 from exactrank import _core
 from exactrank._support.arguments import check_number
-from exactrank._support.arrays import Boundaries, Matrix, PerQuery
+from exactrank._support.arrays import Boundaries, Matrix, PerQuery, group_numbers
 from exactrank._support.numerics import dot
 from exactrank._support.threads import thread_count
 from exactrank.data.blocks import wide_blocks
@@ -267,4 +267,4 @@ class PassOver:
 
 def _wide_of(data: Dataset) -> Numbers:
     """Return the number of the wide block of each query."""
-    return np.repeat(np.arange(len(blocks := wide_blocks(data.indptr)) - 1), np.diff(blocks))
+    return group_numbers(np.diff(wide_blocks(data.indptr)))

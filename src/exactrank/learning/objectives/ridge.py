@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from exactrank._support.arrays import Floats
 from exactrank._support.numerics import eigh, gram, matmul, solve
 from exactrank.data.blocks import wide_blocks
 from exactrank.data.dataset import Dataset, EachBlock, Part
@@ -29,7 +29,6 @@ from exactrank.data.ranking_data import RankingData
 from exactrank.data.scratch_arrays import empty_array
 from exactrank.learning.objectives.within_query import center
 
-Floats = npt.NDArray[np.float64]
 QUERIES_AT_ONCE = 32  #: the number of queries that are centered at a time
 
 

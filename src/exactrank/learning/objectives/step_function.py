@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 import numpy.typing as npt
 
+from exactrank._support.arrays import Floats
 from exactrank._support.pictures import COLORS, Plottable, draw_steps
 from exactrank._support.tables import Tabular, Values
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from exactrank._support.pictures import Panels
 
-Floats = npt.NDArray[np.float64]
 #: Values closer than this are equal: sums over queries differ by their rounding.
 SAME_VALUE = 1e-12
 #: An interval narrower than this, relative to its ends, may be an artifact of rounding.

@@ -17,19 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import _core
+from exactrank._support.arrays import Floats, Ints
 from exactrank.errors import DataError
 from exactrank.learning.objectives.step_function import Interval, StepFunction
 
 #: A part with more events than this in the requested bins sends their sums, in at most this number of narrower bins.
 MOST_EVENTS, NARROW_BINS = 1 << 14, 1 << 12
-Floats: TypeAlias = npt.NDArray[np.float64]
-Integers: TypeAlias = npt.NDArray[np.int64]
 BinNumbers: TypeAlias = npt.NDArray[np.uint32]
-Events: TypeAlias = tuple[Floats, Integers]  #: points and changes
-Sums: TypeAlias = tuple[BinNumbers, Integers, Integers]  #: numbers of bins, changes and rises there
+Events: TypeAlias = tuple[Floats, Ints]  #: points and changes
+Sums: TypeAlias = tuple[BinNumbers, Ints, Ints]  #: numbers of bins, changes and rises there
 #: Events in some bins, or their sums; the last event before an edge, and the first after it.
 NearbyEvents: TypeAlias = tuple[Events, Sums, float, float]
-Jumps: TypeAlias = tuple[Floats, Integers, Integers, int]  #: points, jumps to and from them; value at 0
+Jumps: TypeAlias = tuple[Floats, Ints, Ints, int]  #: points, jumps to and from them; value at 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,14 +31,13 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from exactrank._support.arrays import Floats
 from exactrank._support.numerics import exp, log1p, matmul
 from exactrank._support.serialize import storable
 from exactrank.errors import SettingError
 from exactrank.learning.optimizers.base import State, Theta
 
-Floats = npt.NDArray[np.float64]
 GRID = 2.0**-40
 #: A perfect step, with an edge of 1, would have an infinite alpha; a step with this edge ends the search.
 SURE = 1 - 1e-12

@@ -25,7 +25,7 @@ from exactrank.learning.training.judge import Judge
 from exactrank.learning.training.progress import It, Progress, Trained, Verdict
 from exactrank.learning.training.run import Recorder, TrainingRun, identity
 from exactrank.learning.training.selection import Choice, alternatives, choose, verdicts_by
-from exactrank.measures.bound import means_over_queries
+from exactrank.measures.bound import mean_over_queries
 from exactrank.models.base import Scorer
 from exactrank.models.sum import mean_of
 
@@ -124,7 +124,7 @@ def cross_validate(
             score, steps = CachedScore(judge.score(trained.iterate)), steps + trained.steps
             values = selecting.values(score)
             held_out[number, fold == fold_number] = values[fold == fold_number]
-            goodness = float(means_over_queries(values[None], weight)[0])
+            goodness = mean_over_queries(values, weight)
             if best is None or goodness > best.goodness:
                 best = Verdict(reported.mean(score), None, goodness)
             verdict = replace(best, goodness=goodness)

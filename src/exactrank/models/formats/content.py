@@ -9,7 +9,6 @@ import json
 import math
 import os
 import reprlib
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +19,7 @@ import numpy.typing as npt
 
 from exactrank._support.arrays import PerDocument
 from exactrank._support.json_values import JSONObject, JSONValue
+from exactrank._support.numerals import is_finite_number
 from exactrank.data.duplicates import first_duplicate
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
@@ -160,7 +160,7 @@ def array(record: object, name: str, where: str, kinds: str = "iu", size: int | 
 
 def finite(value: object, name: str) -> float:
     """Return ``value``, checked to be a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+    if not is_finite_number(value):
         raise DataError(f"{name} is {reprlib.repr(value)}, expected a finite number; {DAMAGED}")
     return float(value)
 

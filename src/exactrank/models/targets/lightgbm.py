@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from exactrank._support.arrays import PerDocument
+from exactrank._support.arrays import PerDocument, starts_of
 from exactrank.data.alignment import name_list
 from exactrank.data.frame import library
 from exactrank.models.lightgbm_text import writable, write_lightgbm
@@ -48,7 +48,7 @@ class LightGBMText(Target):
         )
         table = TreeTable(
             len(terms.features),
-            np.cumsum([0, *(len(tree.feature) for tree in trees)], dtype=np.int64),
+            starts_of([len(tree.feature) for tree in trees]),
             feature.astype(np.int32),
             threshold,
             np.where(missing_left, MISSING_IS_NAN | MISSING_LEFT, MISSING_IS_NAN).astype(np.uint8),

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from exactrank._support.arrays import Floats, Ints
 from exactrank.errors import IncompatibleError
-from exactrank.models.targets.plain import Bools, Floats, Ints, Tree
+from exactrank.models.targets.plain import Bools, Tree
 
 #: JSON readers give up at 1,000 nested brackets, and a level has up to two.
 DEEPEST = 300

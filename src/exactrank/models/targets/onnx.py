@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import __version__
-from exactrank._support.arrays import PerDocument
+from exactrank._support.arrays import PerDocument, group_numbers, starts_of
 from exactrank._support.settings import setting
 from exactrank.data.frame import library
 from exactrank.errors import IncompatibleError
@@ -216,12 +216,12 @@ def _ensemble(trees: Sequence[Tree], graph: _Graph) -> dict[str, object]:
     """Return the attributes of a TreeEnsemble: nodes and leaves are numbered separately; a tree begins with a node."""
     zero, leaf = np.zeros(1, np.int64), np.full(1, ~0)
     rooted = [tree if len(tree.feature) else Tree(zero, zero.astype(float), leaf, leaf, zero > 0, tree.leaf) for tree in trees]
-    first_node, first_leaf = (np.cumsum([0, *(len(getattr(tree, of)) for tree in rooted)]) for of in ("feature", "leaf"))
+    first_node, first_leaf = (starts_of([len(getattr(tree, part)) for tree in rooted]) for part in ("feature", "leaf"))
     firsts = zip(rooted, first_node[:-1].tolist(), first_leaf[:-1].tolist(), strict=True)
     rooted = [_renumber_leaves(tree, node, leaf) for tree, node, leaf in firsts]
 
     def children(side: str) -> tuple[list[int], list[int]]:
-        owner = np.repeat(np.arange(len(rooted)), np.diff(first_node))
+        owner = group_numbers(np.diff(first_node))
         child = np.concatenate([getattr(tree, side) for tree in rooted])
         return np.where(child < 0, first_leaf[owner] + ~child, first_node[owner] + child).tolist(), (child < 0).astype(int).tolist()
 
@@ -275,14 +275,14 @@ def _regressor(trees: Sequence[Tree], graph: _Graph) -> dict[str, object]:
     return values | {
         "n_targets": 1,
         "aggregate_function": "SUM",
-        "nodes_treeids": np.repeat(np.arange(len(trees)), [nodes + leaves for nodes, leaves in sizes]).tolist(),
+        "nodes_treeids": group_numbers([nodes + leaves for nodes, leaves in sizes]).tolist(),
         "nodes_nodeids": [number for nodes, leaves in sizes for number in range(nodes + leaves)],
         "nodes_modes": [mode for nodes, leaves in sizes for mode in ["BRANCH_LEQ"] * nodes + ["LEAF"] * leaves],
         "nodes_featureids": with_leaves([tree.feature for tree in trees], 0).tolist(),
         "nodes_truenodeids": children("left"),
         "nodes_falsenodeids": children("right"),
         "nodes_missing_value_tracks_true": with_leaves([tree.missing_left for tree in trees], 0).astype(int).tolist(),
-        "target_treeids": np.repeat(np.arange(len(trees)), [leaves for _, leaves in sizes]).tolist(),
+        "target_treeids": group_numbers([leaves for _, leaves in sizes]).tolist(),
         "target_nodeids": [nodes + leaf for nodes, leaves in sizes for leaf in range(leaves)],
         "target_ids": [0] * len(weights),
     }

@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from exactrank._support.arrays import Floats, Ints
 from exactrank._support.numerics import matmul
 from exactrank.data.alignment import name_list
 from exactrank.errors import IncompatibleError
@@ -31,8 +32,6 @@ from exactrank.models.thresholds import Thresholds
 from exactrank.models.tree_ensemble import TreeEnsemble
 from exactrank.models.tree_table import CATEGORICAL, MISSING_IS_NAN, MISSING_IS_ZERO, MISSING_LEFT
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 MODULE_ROUNDING = 1e-5  #: relative rounding error of modules, which compute in single precision
 ZERO = float(np.float32(1e-35))  #: LightGBM treats all values up to this as 0

@@ -16,13 +16,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from exactrank._support.arrays import PerDocument
+from exactrank._support.arrays import Floats, PerDocument
 from exactrank._support.json_values import JSONObject
 from exactrank._support.numerics import tanh
 from exactrank._support.settings import setting
 from exactrank.data.alignment import name_list
 from exactrank.models.targets.nested import Split, depths, nest, read_tree
-from exactrank.models.targets.plain import ZERO, Floats, Plain, Tree
+from exactrank.models.targets.plain import ZERO, Plain, Tree
 from exactrank.models.targets.single import Singles, as_singles, decimals, rounded_down, short_doubles, singles, tree_sum, weighted_sum
 from exactrank.models.targets.target import Rows, Target
 
