@@ -43,6 +43,10 @@ Module = Annotated[
         help="The PyTorch module of the model, or a function that makes it, to be imported (also from this folder): my_nets:Gated.",
     ),
 ]
+Machine = Annotated[
+    Path | None,
+    typer.Option(help="A machine's grades of these and further queries; its errors are corrected by the grades of DATA."),
+]
 Systems = Annotated[list[str] | None, typer.Option(help="Feature or column with a system's scores; repeatable.")]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from exactrank.cli.cluster import Dask, cluster_at
-from exactrank.cli.common import Force, Json, Reading, Seed, measure_option, print_json, print_line, print_note, print_text, read
+from exactrank.cli.common import Force, Json, Machine, Reading, Seed, measure_option, print_json, print_line, print_note, print_text, read
 from exactrank.cli.names import complete_methods
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def compare(
     program: Annotated[
         list[str] | None, typer.Option(metavar="NAME=COMMAND", help="A program that takes {train} {valid} {test} and writes {scores}.")
     ] = None,
+    machine: Machine = None,
     baseline: Annotated[str | None, typer.Option(help="The method that others are compared with. [default: the first]")] = None,
     resume: Resume = False,
     force: Force = False,
@@ -119,7 +120,7 @@ def compare(
         idle = {"--valid": valid, "--test": test, "--seconds": seconds, "--limit": limit, "--workers": workers,
                 "--dask": dask, "--resume": resume or None, "--parts": parts or None,
                 "--trials": None if trials == 1 else trials, "--folds": None if folds == 5 else folds}  # fmt: skip
-        comparison = _compare_runs(data, rankings, measures, idle, out, reading, force, baseline, seed, threads)
+        comparison = _compare_runs(data, rankings, measures, idle, out, reading, force, baseline, seed, threads, machine)
     else:
         contenders = _contenders(methods, rankings, programs)
         if out is None:
@@ -134,6 +135,7 @@ def compare(
             sets, sources = _datasets(data, valid, test, parts, reading)
             comparison = compare_methods(
                 sets, contenders, measures, folds=folds, trials=trials, seconds=seconds, limit=limit, baseline=baseline, out=place,
+                machine=None if machine is None else read(machine, reading),
                 seed=seed, workers=workers, threads=threads, backend=backend, sources=sources,
                 command=_command(), progress=not as_json,
             )  # fmt: skip
@@ -182,6 +184,7 @@ def _compare_runs(
     baseline: str | None,
     seed: int,
     threads: int | None,
+    machine: Path | None,
 ) -> "Comparison":
     """Compare runs without fitting anything; ``idle`` options, which have an effect on fits only, are refused."""
     from exactrank.compare.folder import comparison_folder
@@ -200,7 +203,8 @@ def _compare_runs(
 
     with nullcontext() if report is None else comparison_folder(report, False, force) as place:
         comparison = compare_runs(
-            read(data[0], reading), dict(runs), measures, baseline=baseline, seed=seed, threads=threads, dataset=_name(data[0]),
+            read(data[0], reading), dict(runs), measures, machine=None if machine is None else read(machine, reading),
+            baseline=baseline, seed=seed, threads=threads, dataset=_name(data[0]),
             source=str(data[0]), command=_command(),
         )  # fmt: skip
         if place is not None:

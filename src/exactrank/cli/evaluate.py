@@ -1,5 +1,6 @@
 """The commands that score documents by a model, and that evaluate scores, runs and models."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from exactrank.cli.common import (
     Force,
     Json,
     LogReading,
+    Machine,
     Module,
     Reading,
     Seed,
@@ -99,9 +101,7 @@ def evaluate(
         bool | None, typer.Option("--complete/--retrieved-only", help="Count queries for which nothing was retrieved, or leave them out.")
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Also show each query.")] = False,
-    machine: Annotated[
-        Path | None, typer.Option(help="A machine's grades of these and further queries; its errors are corrected by the grades of DATA.")
-    ] = None,
+    machine: Machine = None,
     clicks: Annotated[Path | None, typer.Option(help="Estimate from this click log instead of the grades.")] = None,
     estimator: Annotated[Estimator | None, typer.Option(help="With --clicks: the estimator, by default ips.")] = None,
     propensity: PropensityOption = "harvest",
@@ -125,8 +125,8 @@ def evaluate(
     named_measures(names, preset)
     if (not paths) == (feature is None):
         raise DataError("give a SCORES file or --feature NAME" + (", not both" if paths else " to say what ranks the documents"))
-    if machine is not None and (len(paths) > 1 or clicks is not None):
-        raise DataError("--machine corrects one ranking, without clicks; give one SCORES file, and leave out --clicks")
+    if machine is not None and clicks is not None:
+        raise DataError("--machine corrects the grades of DATA, which --clicks does not use; leave out one of them")
     settings: EvaluationSettings = {"preset": preset, "complete": complete, "seed": seed, "threads": threads}
     with ExitStack() as stack:
         files = [stack.enter_context(regular_file(path)) for path in paths]
@@ -154,7 +154,8 @@ def evaluate(
         elif len(paths) > 1:
             from exactrank.compare.runs import compare_runs
 
-            _show_comparison(compare_runs(judged, rankings, names, dataset=data.name, **settings), per_query, as_json)
+            ranked = None if machine is None else _rank_machine_grades(machine, reading, rankings, files, models, threads)
+            _show_comparison(compare_runs(judged, rankings, names, machine=ranked, dataset=data.name, **settings), per_query, as_json)
         else:
             (ranking,) = rankings.values()
             rows, values = read_scores(ranking, judged) if isinstance(ranking, Path) else (judged, ranking)
@@ -174,6 +175,20 @@ def _score_machine_grades(
     if file is None:
         return graded, _feature(graded, str(feature))
     return (graded, _predict(path, file, graded, threads)) if is_model else read_scores(file, graded)
+
+
+def _rank_machine_grades(
+    path: Path,
+    reading: "ReadOptions",
+    rankings: "Mapping[str, Path | PerDocument]",
+    files: list[Path],
+    models: list[bool],
+    threads: int | None,
+) -> "tuple[RankingData, dict[str, Path | PerDocument]]":
+    """Return the documents that a machine has graded, and a ranking of them by each run or model."""
+    graded = read(path, reading)
+    ranked_by = zip(rankings, files, models, strict=True)
+    return graded, {name: _predict(file, file, graded, threads) if is_model else file for name, file, is_model in ranked_by}
 
 
 def _names(paths: list[Path]) -> list[str]:
@@ -256,6 +271,7 @@ def _print_evaluation(evaluation: "Evaluation", unjudged: int, per_query: bool) 
 def _show_comparison(comparison: "Comparison", per_query: bool, as_json: bool) -> None:
     """Print several rankings: one row per ranking, one column per measure, and the letters of those it is significantly better than."""
     from exactrank._support.json_values import encode_record
+    from exactrank.cli.machine_grades import json_corrected_mean, json_summary
     from exactrank.cli.terminal import show, show_per_query, width_and_color
     from exactrank.compare.standings import pairs, standings
 
@@ -269,11 +285,15 @@ def _show_comparison(comparison: "Comparison", per_query: bool, as_json: bool) -
             for fit, standing in zip(comparison.fits, standings(comparison, data.name, name), strict=True):
                 record = {"definition": repr(definition)} | json_mean(standing.mean, standing.interval)
                 record |= {"better_than": standing.better_than}
+                if standing.corrected is not None:
+                    record |= json_corrected_mean(standing.corrected)
                 if per_query:
                     record["per_query"] = dict(zip(fold.test_qid, map(json_number, fit.test[name]), strict=True))
                 records[fit.method][name], letters[fit.method] = record, standing.letter
         runs = {name: {"unjudged": unjudged[name], "measures": records[name], "letter": letters[name]} for name in records}
-        print_json({"runs": runs, "pairs": {name: encode_record(pairs(comparison, data.name, name)) for name in comparison.measures}})
+        pairs_of = {name: encode_record(pairs(comparison, data.name, name)) for name in comparison.measures}
+        agreement = {} if data.machine is None else {"machine": json_summary(data.machine)}
+        print_json({"runs": runs, "pairs": pairs_of} | agreement)
         return
     for name in comparison.measures if per_query else ():
         show_per_query(name, fold.test_qid, {fit.method: fit.test[name] for fit in comparison.fits})

@@ -6,7 +6,8 @@ from exactrank.cli.common import json_number
 from exactrank.cli.terminal import PlainTable, show
 
 if TYPE_CHECKING:
-    from exactrank.measures.machine_grades import Correction
+    from exactrank.compare.results import MachineSummary
+    from exactrank.measures.machine_grades import CorrectedMean, Correction
 
 
 def show_correction(correction: "Correction") -> None:
@@ -32,20 +33,28 @@ def show_correction(correction: "Correction") -> None:
         show(counts)
 
 
+def json_corrected_mean(mean: "CorrectedMean") -> dict[str, object]:
+    """Return what a machine's grades add to a mean as a record."""
+    human = mean if mean.human is None else mean.human
+    return {
+        "human_mean": json_number(human.mean),
+        "human_interval": [json_number(end) for end in human.interval],
+        "machine_weight": mean.machine_weight,
+        "human_queries": mean.human_queries,
+        "further_queries": mean.further_queries,
+        "worth": json_number(mean.worth),
+    }
+
+
+def json_summary(machine: "MachineSummary") -> dict[str, object]:
+    """Return how far people and the machine of a comparison agree as a record."""
+    interval = None if machine.kappa_interval is None else [json_number(end) for end in machine.kappa_interval]
+    return {"documents": machine.documents, "kappa": machine.kappa, "interval": interval, "bias": machine.bias}
+
+
 def json_correction(correction: "Correction") -> dict[str, object]:
     """Return the same as a record."""
-    means = {
-        name: {
-            "human_mean": json_number(mean.human.mean),
-            "human_interval": [json_number(end) for end in mean.human.interval],
-            "machine_weight": mean.machine_weight,
-            "human_queries": mean.human_queries,
-            "further_queries": mean.further_queries,
-            "worth": json_number(mean.worth),
-        }
-        for name, mean in correction.means.items()
-        if mean.human is not None
-    }
+    means = {name: json_corrected_mean(mean) for name, mean in correction.means.items()}
     agreement = correction.agreement
     if agreement is None:
         return {"measures": means, "agreement": None}

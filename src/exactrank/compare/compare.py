@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
 from exactrank import __version__
@@ -19,12 +20,12 @@ from exactrank.compare.cluster import Cluster
 from exactrank.compare.comparison import Comparison
 from exactrank.compare.contender import Contender
 from exactrank.compare.contenders import contenders_of
-from exactrank.compare.divisions import cache_folds, divide
+from exactrank.compare.divisions import cache_folds, divide, with_machine
 from exactrank.compare.folder import comparison_folder
 from exactrank.compare.results import RECORD, MethodSummary, Results, read_record
 from exactrank.compare.schedule import ProgressCallback, Schedule, checked_budget, checked_seconds, workers_and_threads
 from exactrank.data.folds import Fold
-from exactrank.data.ranking_data import RankingData
+from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError, InterruptedWarning
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import listed_measures, parse_measure
@@ -44,6 +45,7 @@ def compare(
     trials: int = 1,
     seconds: float | None = None,
     limit: float | None = None,
+    machine: RankingData | None = None,
     baseline: str | None = None,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -68,6 +70,9 @@ def compare(
         seconds: Seconds for the trials of each method on each division instead; with ``trials`` whichever ends first.
         limit: Maximum number of seconds of a single fit, trial or final; it is then killed with all its processes, and has failed. By
             default our rankers and classes have no limit, and a program has ``seconds``, or an hour without them.
+        machine: Grades of a machine, such as a language model, with the features: of all queries that are tested, and of further ones.
+            Test means and differences are then corrected for its errors. Each division's model also ranks the further queries, which no
+            model is trained on; the machine's grades of other queries of ``data`` are not used.
         baseline: The method with which the others are compared; by default the first.
         out: A folder for fits, models, tables and the report, for one run at a time; without one no files are kept.
         resume: Continue the comparison in ``out``: finished fits are not repeated.
@@ -88,6 +93,10 @@ def compare(
     sets = data if isinstance(data, Mapping) else {"data": data}
     if not sets:
         raise DataError("there is no data; give a RankingData, folds, or a mapping of names to these")
+    if machine is not None:
+        check_data(machine, name="machine")
+        if len(sets) > 1:
+            raise DataError(f"machine has the grades of one data set, and there are {len(sets)}; compare them one after the other")
     budget = checked_budget(trials, seconds)
     checked_seconds("limit", limit)
     at_a_time, threads_per_fit = workers_and_threads(workers, threads, backend)
@@ -102,6 +111,9 @@ def compare(
             for name, queries in sets.items()
         )
         summaries = tuple(dataset.summary((sources or {}).get(dataset.name, "")) for dataset in datasets)
+        if machine is not None:
+            dataset, summary = with_machine(datasets[0], machine, place.scratch, seed)
+            datasets, summaries = (dataset,), (replace(summaries[0], machine=summary),)
         schedule = Schedule(datasets, contenders, named, budget, seed, at_a_time, threads_per_fit, place.folder, limit, cluster=backend)
         with progress_listener(progress, "compare", ProgressLine.of) as report:
             method_runs = schedule.run(report)

@@ -15,7 +15,8 @@ from exactrank._support.tables import Cell, MarkedNumber, Table, Tabular, Values
 from exactrank._support.text import encode, reason_of
 from exactrank.compare.report import report_html
 from exactrank.compare.results import FILES, RECORD, Results, read_record, write_record
-from exactrank.compare.standings import LEVEL, MARKING_TEST, differences, efforts, shared_values, standings, winning
+from exactrank.compare.standings import MethodStanding, differences, efforts, machine_note, marking_test, shared_values, standings, winning
+from exactrank.compare.statistics import LEVEL
 from exactrank.data.scores import unjudged_rule
 from exactrank.errors import DataError
 
@@ -61,6 +62,7 @@ class Comparison(Results, Tabular, Plottable):
             "train": [row.train for row in rows],
             "validation": [row.valid for row in rows],
             "better_than": [row.better_than for row in rows],
+            **_corrected_columns(rows),
             "fit_seconds": [effort.seconds for effort in costs],
             "tuning_seconds": [effort.tuning for effort in costs],
             "memory_bytes": [effort.memory for effort in costs],
@@ -114,7 +116,7 @@ class Comparison(Results, Tabular, Plottable):
         dataset, measure = dataset or self.datasets[0].name, measure or next(iter(self.measures))
         pairs = sorted(differences(self, dataset, measure, baseline), key=lambda pair: -pair.difference)
         for row, pair in enumerate(pairs):
-            clear = pair.adjusted[MARKING_TEST] < LEVEL
+            clear = pair.is_clear
             color = QUIET if not clear else COLORS[0] if pair.difference > 0 else COLORS[1]
             axes.plot(pair.interval, (row, row), color=color)
             axes.plot(pair.difference, row, "o" if clear else "s", color=color, markerfacecolor=color if clear else "white")
@@ -123,7 +125,7 @@ class Comparison(Results, Tabular, Plottable):
         axes.set_ylim(len(pairs) - 0.5, -0.5)
         base = pairs[0].second if pairs else self.baseline
         queries = len(shared_values(self, dataset, measure).qid)
-        axes.set_title(f"{caption(dataset)}: {queries:,} queries; filled: p < {LEVEL:g} ({MARKING_TEST} test, Holm)")
+        axes.set_title(f"{caption(dataset)}: {queries:,} queries; filled: p < {LEVEL:g} ({marking_test(self)} test, Holm)")
         axes.set_xlabel(f"{measure}: difference from {caption(base)}, with its 95% interval")
 
     def to_text(self, width: int = 120, *, color: bool = False) -> str:
@@ -200,6 +202,15 @@ def _best_mean_first(row: Sequence[Cell]) -> float:
     return -mean if mean == mean else np.inf
 
 
+def _corrected_columns(rows: Sequence[MethodStanding]) -> dict[str, Values]:
+    """Return the mean by human grades alone, and what those of a machine are worth; nothing without a machine."""
+    means = [row.corrected for row in rows]
+    if not any(means):
+        return {}
+    human_means = [np.nan if mean is None or mean.human is None else mean.human.mean for mean in means]
+    return {"human_mean": human_means, "worth": [np.nan if mean is None else mean.worth for mean in means]}
+
+
 def _dataset_table(results: Results, dataset: str) -> Table:
     """Tabulate means with marks, intervals and effort, with a note that explains them."""
     first, *secondary = results.measures
@@ -220,7 +231,8 @@ def _dataset_table(results: Results, dataset: str) -> Table:
         unjudged[fit.method] = unjudged.get(fit.method, 0) + int(fit.settings.get("unjudged", 0))
     note = [
         f"{'Test means' if trained else 'Means'} over {len(shared_values(results, dataset, first).qid):,} queries.",
-        f"Letters: significantly better than that {kind} ({MARKING_TEST} test, Holm, p < {LEVEL:g}).",
+        f"Letters: significantly better than that {kind} ({marking_test(results)} test, Holm, p < {LEVEL:g}).",
+        machine_note(results, dataset, first),
         f"Train and valid: {first}." if trained else "",
         "" if results.complete else "Interrupted: not all fits are there.",
         unjudged_rule(unjudged),

@@ -18,12 +18,15 @@ import xxhash
 
 from exactrank._support.arguments import check_kind, checked_list
 from exactrank._support.arrays import Rows
-from exactrank.compare.results import DataSummary, FoldSummary, PartSummary
+from exactrank.compare.corrected import summarize_machine
+from exactrank.compare.results import DataSummary, FoldSummary, MachineSummary, PartSummary
 from exactrank.data.alignment import align_features, check_same_features
 from exactrank.data.files import read, write
 from exactrank.data.folds import Fold, deal_folds
 from exactrank.data.ranking_data import RankingData, checksum
+from exactrank.data.shards import concatenate
 from exactrank.errors import DataError
+from exactrank.measures.machine_grades import places_of_queries
 
 PARTS = ("train", "valid", "test")
 TRAINING = "the training part"
@@ -62,17 +65,22 @@ class CachedDivision:
     train: CachedPart
     valid: CachedPart
     test: CachedPart
+    machine: CachedPart | None = None  #: the test queries as a machine has graded them, then all that only the machine has graded
 
     @property
     def checksum(self) -> str:
-        """The checksum of all three parts."""
-        return "-".join(part.checksum for part in (self.train, self.valid, self.test))
+        """The checksum of all parts."""
+        return "-".join(part.checksum for part in (self.train, self.valid, self.test, self.machine) if part is not None)
 
     def read(self) -> Fold:
         """Read the documents; all parts have the features of the training part."""
         train, valid, test = self.train.read(), self.valid.read(), self.test.read()
         valid, test = (align_features(part, train.feature_names, TRAINING, train.levels) for part in (valid, test))
         return Fold(self.name, train, valid, test)
+
+    def read_machine(self, train: RankingData) -> RankingData | None:
+        """Read the machine's grades, with the features of the training part; None without any."""
+        return None if self.machine is None else align_features(self.machine.read(), train.feature_names, TRAINING, train.levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +170,25 @@ def cache_folds(name: str, folds: Sequence[Fold], scratch: Path) -> DataSet:
     return DataSet(
         name, tuple(CachedDivision(fold.name, *(_write_cache(getattr(fold, part), scratch) for part in PARTS)) for fold in folds)
     )
+
+
+def with_machine(dataset: DataSet, machine: RankingData, scratch: Path, seed: int) -> tuple[DataSet, MachineSummary]:
+    """Return ``dataset`` with a machine's grades of its test queries and of further ones, and a summary of these grades.
+
+    Queries on which a division trains are neither: models know them.
+    """
+    parts = [getattr(division, part).read(features=False) for division in dataset.divisions for part in PARTS]
+    is_known = np.isin(machine.qid.astype(str), np.concatenate([part.qid.astype(str) for part in parts]))
+    tests = [replace(division.test.read().without_features(), comment=None, order=None) for division in dataset.divisions]
+    tested = concatenate(tests)
+    places = np.split(places_of_queries(tested, machine), np.cumsum([test.n_queries for test in tests])[:-1])
+    summary = summarize_machine(tested, machine, ~is_known, seed=seed)
+    check_same_features(machine.feature_names, read(dataset.divisions[0].train.path, verify=False).feature_names, TRAINING)
+    cached, divisions = _write_cache(machine, scratch), []
+    for division, places_of_test in zip(dataset.divisions, places, strict=True):
+        queries = np.append(places_of_test, np.flatnonzero(~is_known))
+        divisions.append(replace(division, machine=replace(cached, queries=queries)))
+    return replace(dataset, divisions=tuple(divisions)), summary
 
 
 def _write_cache(data: RankingData, scratch: Path) -> CachedPart:

@@ -123,6 +123,7 @@ def _measure_fit(job: FitJob, task: ContenderTask, fitted: Fitted, seconds: floa
     if not test:
         raise IncompatibleError(f"{job.contender.name} gives no scores for test documents")
     remarks = next(iter(test.values())).evaluation.remarks
+    by_machine = _evaluate_machine(job, fitted, fold.train, by_rank | dict(job.measures))
     models = _save(job, task, fitted)
     peak_memory = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return Fit(
@@ -136,12 +137,27 @@ def _measure_fit(job: FitJob, task: ContenderTask, fitted: Fitted, seconds: floa
         train={name: result.mean for name, result in train.items()},
         valid={name: result.mean for name, result in valid.items()},
         test={name: tuple(result.values.tolist()) for name, result in test.items()},
+        machine={name: tuple(result.values.tolist()) for name, result in by_machine.items()},
         curve=fitted.curve,
         weights=fitted.weights,
         slice=_slice(job, fold.valid, scores["valid"], fitted.weights),
         models=models,
         remarks={name: remarks[str(measure)] for name, measure in job.measures.items() if str(measure) in remarks},
     )
+
+
+def _evaluate_machine(job: FitJob, fitted: Fitted, train: RankingData, measures: Mapping[str, Measure]) -> dict[str, Result]:
+    """Return the results by a machine's grades, of the test queries and of further ones; none without a machine."""
+    graded = job.division.read_machine(train)
+    if graded is None:
+        return {}
+    results = _evaluate(job, graded, fitted.scores("machine", graded), measures)
+    if not results:
+        raise IncompatibleError(
+            f"{job.contender.name} has scores of the data's documents alone, and none of those that a machine has graded; leave it out,"
+            " or compare runs of all documents with er.compare_runs"
+        )
+    return results
 
 
 def _evaluate(job: FitJob, data: RankingData, scores: PerDocument | None, measures: Mapping[str, Measure]) -> dict[str, Result]:

@@ -93,6 +93,8 @@ class Fit:
     curve: tuple[Point, ...] = field(default=(), repr=False)
     weights: FeatureWeights | None = field(default=None, repr=False)
     slice: Slice | None = field(default=None, repr=False)
+    #: By the same measures and a machine's grades, one per test query and then one per query that only the machine has graded.
+    machine: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict, repr=False)
     models: tuple[str, ...] = ()  #: names of its files in the folder of models
     failed: str = ""
     remarks: Mapping[str, str] = field(default_factory=dict)  #: by measure: why the mean on test queries may not say what it seems to
@@ -120,6 +122,19 @@ class FoldSummary:
 
 
 @dataclass(frozen=True)
+class MachineSummary:
+    """A machine's grades of the test queries and of further ones, and how far they agree with those of people."""
+
+    further_qid: tuple[str, ...] = field(repr=False)  #: the queries that only the machine has graded
+    further_weight: tuple[float, ...] | None = field(repr=False)  #: of each, where queries have weights
+    documents: int  #: graded by both
+    kappa: float | None  #: weighted, with its 95% interval; None if they have graded no document in common
+    kappa_interval: tuple[float, float] | None
+    bias: float | None  #: the mean of the machine's grade minus the human one
+    checksum: str
+
+
+@dataclass(frozen=True)
 class DataSummary:
     """A data set; queries, documents and grades of all parts together, each counted once."""
 
@@ -130,6 +145,7 @@ class DataSummary:
     features: int
     grades: Mapping[str, int]  #: number of documents by grade
     folds: tuple[FoldSummary, ...]
+    machine: MachineSummary | None = None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +16,18 @@ import numpy.typing as npt
 
 from exactrank import __version__
 from exactrank._support.arguments import checked_list
+from exactrank._support.arrays import Rows
 from exactrank._support.files import checked_path
 from exactrank.compare.comparison import Comparison
-from exactrank.compare.results import RANKS, DataSummary, Fit, FoldSummary, MethodSummary, PartSummary
+from exactrank.compare.corrected import summarize_machine
+from exactrank.compare.results import RANKS, DataSummary, Fit, FoldSummary, MachineSummary, MethodSummary, PartSummary
 from exactrank.data.formats.trec import RetrievalRun, scores_of
 from exactrank.data.ranking_data import RankingData, check_data, checksum
 from exactrank.data.scores import read_scores
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import counts_all, measure_scores, named_measures
+from exactrank.measures.evaluate import Evaluation, counts_all, measure_scores, named_measures
+from exactrank.measures.machine_grades import further_queries, places_of_queries
 from exactrank.measures.parse import parse_measure
 
 Ranking = RetrievalRun | str | os.PathLike[str] | npt.ArrayLike
@@ -37,6 +41,7 @@ def compare_runs(
     *,
     preset: str | None = None,
     complete: bool | None = None,
+    machine: RankingData | tuple[RankingData, Mapping[str, Ranking]] | None = None,
     baseline: str | None = None,
     dataset: str = "data",
     source: str = "",
@@ -51,6 +56,10 @@ def compare_runs(
     ``preset`` and ``complete`` are as in [`er.evaluate`][exactrank.evaluate], and so are the numbers. The result prints as a table, and
     writes the report.
 
+    ``machine`` has the grades of a machine, such as a language model, for the queries of ``data`` and for more; beside a mapping of names
+    to rankings of its documents, where the ``runs`` do not hold these. Means and differences are then corrected for its errors, as by
+    `er.evaluate`.
+
     >>> data = RankingData.from_arrays(None, [1, 0, 0, 1], qid=[1, 1, 2, 2], docid=["a", "b", "a", "b"])
     >>> comparison = compare_runs(data, {"good": [2, 1, 1, 2], "bad": [1, 2, 2, 1]}, "RR")
     >>> [fit.test["RR"] for fit in comparison.fits]
@@ -62,14 +71,18 @@ def compare_runs(
         raise DataError(f"the baseline {baseline!r} is not among the runs; they are {', '.join(rankings)}")
     reported = named_measures(measures, preset)
     needed = {f"nDCG@{k}": parse_measure(f"nDCG@{k}", preset) for k in RANKS} | reported
+    graded, machine_runs = _machine_grades(machine, rankings)
+    summary, places = _summary_and_places(data, graded, seed)
+    measured = partial(measure_scores, measures=list(needed.values()), complete=counts_all(preset, complete), threads=threads)
     fits, methods = [], []
     for name, ranking in rankings.items():
         rows, scores, about = _scores(data, ranking)
-        settings = {"path": str(ranking)} if isinstance(ranking, str | os.PathLike) else {}
-        result = measure_scores(rows, scores, list(needed.values()), complete=counts_all(preset, complete), threads=threads)
-        values = {key: tuple(result[str(measure)].values.tolist()) for key, measure in needed.items()}
+        settings: dict[str, object] = {"path": str(ranking)} if isinstance(ranking, str | os.PathLike) else {}
+        settings["unjudged"] = rows.n_documents - data.n_documents
+        result = measured(rows, scores)
+        by_machine = {} if graded is None else _values(measured(*_scores(graded, machine_runs[name])[:2]), needed, places)
         remarks = {key: result.remarks[str(measure)] for key, measure in reported.items() if str(measure) in result.remarks}
-        fits.append(Fit(dataset, WHOLE, name, settings | {"unjudged": rows.n_documents - data.n_documents}, test=values, remarks=remarks))
+        fits.append(Fit(dataset, WHOLE, name, settings, test=_values(result, needed), machine=by_machine, remarks=remarks))
         methods.append(MethodSummary(name, about, name, {}))
     grades, counts = np.unique(data.y, return_counts=True)
     weight = None if data.query_weight is None else tuple(data.query_weight.tolist())
@@ -79,7 +92,7 @@ def compare_runs(
     options = {"command": command, "preset": preset, "complete": complete, "seed": seed}
     versions = {"exactrank": __version__, "python": platform.python_version(), "date": time.strftime("%Y-%m-%d %H:%M:%S%z")}
     return Comparison(
-        (DataSummary(dataset, source, data.n_queries, data.n_documents, data.n_features, by_grade, (fold,)),),
+        (DataSummary(dataset, source, data.n_queries, data.n_documents, data.n_features, by_grade, (fold,), summary),),
         tuple(methods),
         {name: repr(measure) for name, measure in reported.items()},
         baseline or next(iter(rankings)),
@@ -88,6 +101,38 @@ def compare_runs(
         True,
         time.monotonic() - start,
     )
+
+
+def _values(evaluation: Evaluation, measures: Mapping[str, Measure], places: Rows | None = None) -> dict[str, tuple[float, ...]]:
+    """Return the values of queries, or of those at ``places``, by the names of the measures, two of which may stand for the same one."""
+    queries = slice(None) if places is None else places
+    return {name: tuple(evaluation[str(measure)].values[queries].tolist()) for name, measure in measures.items()}
+
+
+def _summary_and_places(data: RankingData, machine: RankingData | None, seed: int) -> tuple[MachineSummary | None, Rows | None]:
+    """Return the summary of a machine's grades, and the places in it of the queries of ``data`` and then of all further ones."""
+    if machine is None:
+        return None, None
+    is_further = further_queries(data, machine)
+    places = np.append(places_of_queries(data, machine), np.flatnonzero(is_further))
+    return summarize_machine(data, machine, is_further, seed=seed), places
+
+
+def _machine_grades(
+    machine: RankingData | tuple[RankingData, Mapping[str, Ranking]] | None, runs: Mapping[str, Ranking]
+) -> tuple[RankingData | None, Mapping[str, Ranking]]:
+    """Return the machine's grades, and a ranking of its documents for each of the ``runs``."""
+    graded, machine_runs = machine if isinstance(machine, tuple) else (machine, runs)
+    if graded is None:
+        return None, runs
+    check_data(graded, name="machine")
+    lacking = [name for name in runs if name not in machine_runs]
+    if lacking:
+        raise DataError(f"machine has no ranking called {lacking[0]!r}; give one of its documents for each of {', '.join(runs)}")
+    arrays = [name for name in runs if not isinstance(machine_runs[name], RetrievalRun | str | os.PathLike)]
+    if arrays and machine_runs is runs:
+        raise DataError(f"{arrays[0]!r} has scores of the rows of data alone; give machine=(grades, {{{arrays[0]!r}: scores of its rows}})")
+    return graded, machine_runs
 
 
 def _scores(data: RankingData, ranking: Ranking) -> tuple[RankingData, npt.ArrayLike, str]:

@@ -4,22 +4,21 @@ A method that failed on a division has no mean, since its mean would be over oth
 queries are those of the divisions that every method has finished.
 """
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from exactrank._support.arrays import PerQuery
+from exactrank.compare.corrected import CORRECTED_TEST, MachineValues, machine_values
 from exactrank.compare.results import Fit, Results
-from exactrank.compare.statistics import Pair, all_pairs, letter, letters, winning_numbers
+from exactrank.compare.statistics import LEVEL, MARKING_TEST, Pair, all_pairs, letter, letters, winning_numbers
 from exactrank.errors import DataError
 from exactrank.measures.bound import means_over_queries
 from exactrank.measures.evaluate import bootstrap_intervals
-
-#: The test whose adjusted p-values decide the marks of tables.
-MARKING_TEST = "randomization"
-LEVEL = 0.05
+from exactrank.measures.machine_grades import CorrectedMean
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,7 @@ class MethodStanding:
     valid: float
     better_than: str  #: the letters of the methods that it is significantly better than
     best: bool
+    corrected: CorrectedMean | None = None  #: the mean, if a machine graded more queries
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,24 @@ class SharedValues:
     values: Mapping[str, PerQuery]
     qid: tuple[str, ...]
     weight: PerQuery
+    machine: MachineValues | None = None  #: by a machine's grades of more queries
+
+    @cached_property
+    def corrections(self) -> Mapping[str, CorrectedMean | None]:
+        """The corrected mean of each method; None if too few queries count, and nothing without a machine's grades."""
+        return {} if self.machine is None else {name: self.machine.mean(self.values, self.weight, name) for name in self.values}
+
+    @cached_property
+    def means(self) -> Mapping[str, tuple[float, tuple[float, float]]]:
+        """The mean of each method with its 95% interval: by the bootstrap, or both by the correction."""
+        if self.machine is not None:
+            none = math.nan, (math.nan, math.nan)
+            return {name: none if mean is None else (mean.mean, mean.interval) for name, mean in self.corrections.items()}
+        if not self.values:
+            return {}
+        table = np.stack(list(self.values.values()))
+        means, intervals = means_over_queries(table, self.weight).tolist(), bootstrap_intervals(table, self.weight).tolist()
+        return {name: (mean, (low, high)) for name, mean, (low, high) in zip(self.values, means, intervals, strict=True)}
 
 
 @lru_cache(maxsize=64)
@@ -63,21 +81,16 @@ def standings(comparison: Results, dataset: str, measure: str) -> tuple[MethodSt
     """Return the standing of each method by one measure, in the order of the methods."""
     shared = shared_values(comparison, dataset, measure)
     names = [method.name for method in comparison.methods]
-    better = letters(names, pairs(comparison, dataset, measure), test=MARKING_TEST, level=LEVEL)
-    means: dict[str, float] = {}
-    intervals: dict[str, tuple[float, float]] = {}
-    if shared.values:
-        table = np.stack(list(shared.values.values()))
-        means = dict(zip(shared.values, means_over_queries(table, shared.weight).tolist(), strict=True))
-        intervals = dict(zip(means, map(tuple, bootstrap_intervals(table, shared.weight).tolist()), strict=True))
-    top = max(means.values(), default=np.nan)
+    better = letters(names, pairs(comparison, dataset, measure), test=marking_test(comparison), level=LEVEL)
+    top = max((mean for mean, _ in shared.means.values()), default=np.nan)
     rows = []
     for number, name in enumerate(names):
         fits = _fits(comparison, dataset, name)
         by_part = [[v for fit in fits if (v := getattr(fit, part).get(measure)) is not None] for part in ("train", "valid")]
         train, valid = (float(np.mean(values)) if values else np.nan for values in by_part)
-        mean, interval = means.get(name, np.nan), intervals.get(name, (np.nan, np.nan))
-        rows.append(MethodStanding(name, letter(number), mean, interval, train, valid, better[name], name in means and mean == top))
+        mean, interval = shared.means.get(name, (np.nan, (np.nan, np.nan)))
+        standing = MethodStanding(name, letter(number), mean, interval, train, valid, better[name], mean == top)
+        rows.append(replace(standing, corrected=shared.corrections.get(name)))
     return tuple(rows)
 
 
@@ -110,7 +123,33 @@ def efforts(comparison: Results, dataset: str) -> tuple[Effort, ...]:
 def pairs(comparison: Results, dataset: str, measure: str) -> tuple[Pair, ...]:
     """Compare every method with those after it."""
     shared = shared_values(comparison, dataset, measure)
-    return all_pairs(shared.values, weight=shared.weight, seed=int(comparison.run.get("seed", 0)))
+    seed = int(comparison.run.get("seed", 0))
+    if shared.machine is not None:
+        return shared.machine.pairs(shared.values, shared.weight, seed)
+    return all_pairs(shared.values, weight=shared.weight, seed=seed)
+
+
+def marking_test(comparison: Results) -> str:
+    """Return the test whose adjusted p-values decide the marks of tables."""
+    return MARKING_TEST if all(data.machine is None for data in comparison.datasets) else CORRECTED_TEST
+
+
+def machine_note(comparison: Results, dataset: str, measure: str) -> str:
+    """Return sentences on what a machine's grades are worth; empty without them."""
+    machine = next(data.machine for data in comparison.datasets if data.name == dataset)
+    if machine is None:
+        return ""
+    means = [mean for mean in shared_values(comparison, dataset, measure).corrections.values() if mean is not None]
+    worths = sorted(mean.worth for mean in means)
+    agreement = "" if machine.kappa is None else f" People and the machine agree with weighted kappa {machine.kappa:.3f}."
+    if not worths:
+        return f"Too few queries count for a correction by the machine's grades.{agreement}"
+    queries, ends = means[0].human_queries, [f"{worths[0]:,.0f}", f"{worths[-1]:,.0f}"]
+    worth = " to ".join(dict.fromkeys(ends))
+    return (
+        f"Means and differences are corrected by a machine's grades of {len(machine.further_qid):,} further queries: as good as {worth}"
+        f" queries graded by people; there are {queries:,}.{agreement}"
+    )
 
 
 def differences(comparison: Results, dataset: str, measure: str, baseline: str | None = None) -> tuple[Pair, ...]:
@@ -141,15 +180,13 @@ def shared_values(comparison: Results, dataset: str, measure: str) -> SharedValu
     """Return the values, query by query, of the methods that did not fail, on the divisions that all of them have finished."""
     fits = {method.name: {fit.fold: fit for fit in _fits(comparison, dataset, method.name)} for method in comparison.methods}
     running = {name: by_fold for name, by_fold in fits.items() if by_fold and not any(fit.failed for fit in by_fold.values())}
-    divisions = next(data.folds for data in comparison.datasets if data.name == dataset)
-    folds = [fold for fold in divisions if all(fold.name in by_fold for by_fold in running.values())]
-    values = {
-        name: np.array([v for fold in folds for v in by_fold[fold.name].test[measure]], np.float64)
-        for name, by_fold in running.items()
-        if folds
-    }
+    data = next(data for data in comparison.datasets if data.name == dataset)
+    folds = [fold for fold in data.folds if all(fold.name in by_fold for by_fold in running.values())]
+    fits_of = {name: [by_fold[fold.name] for fold in folds] for name, by_fold in running.items() if folds}
+    values = {name: np.array([v for fit in of_method for v in fit.test[measure]], np.float64) for name, of_method in fits_of.items()}
     weight = [w for fold in folds for w in fold.test_weight or [1.0] * len(fold.test_qid)]
-    return SharedValues(values, tuple(qid for fold in folds for qid in fold.test_qid), np.array(weight))
+    qid = tuple(qid for fold in folds for qid in fold.test_qid)
+    return SharedValues(values, qid, np.array(weight), machine_values(data, fits_of, measure))
 
 
 def _fits(comparison: Results, dataset: str, method: str) -> list[Fit]:

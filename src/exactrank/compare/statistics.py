@@ -53,6 +53,9 @@ from exactrank._support.distributions import two_sided_normal, two_sided_t
 from exactrank.errors import DataError
 from exactrank.measures.evaluate import bootstrap_intervals
 
+#: The test whose adjusted p-values decide the marks of tables.
+MARKING_TEST = "randomization"
+LEVEL = 0.05
 #: Sizes are compared in units of the largest difference divided by this.
 FINENESS = 1e12
 #: Up to this many untied differences (5) is exact by its table.
@@ -231,6 +234,17 @@ class Pair:
     wins: int
     ties: int
     losses: int
+    worth: float | None = None  #: number of human-graded queries as good as all grades; None without a machine's
+
+    @property
+    def marking_test(self) -> str:
+        """The test that decides the marks of tables: the only one that there is of corrected differences, or the usual one."""
+        return MARKING_TEST if MARKING_TEST in self.adjusted else next(iter(self.adjusted))
+
+    @property
+    def is_clear(self) -> bool:
+        """True if the difference is significant by that test, adjusted by Holm."""
+        return self.adjusted[self.marking_test] < LEVEL
 
     @property
     def opposite(self) -> "Pair":
@@ -268,8 +282,7 @@ def all_pairs(values: Mapping[str, PerQuery], *, weight: PerQuery | None = None,
         raise DataError(f"the weight of query {int(wrong.argmax())} (from 0) is {weights[wrong][0]}; expected 0 or more")
     names = list(itertools.combinations(values, 2))
     first, second = (table[list(rows)] for rows in zip(*itertools.combinations(range(len(table)), 2), strict=True))
-    raw = first - second
-    raw[np.abs(raw) <= SAME * np.maximum(np.abs(first), np.abs(second))] = 0.0
+    raw = differences_beyond_rounding(first, second)
     intervals = bootstrap_intervals(raw, weights, seed=seed).tolist()
     differences = []  # (7), of the queries that count
     for d in raw:
@@ -295,13 +308,20 @@ def all_pairs(values: Mapping[str, PerQuery], *, weight: PerQuery | None = None,
     )
 
 
+def differences_beyond_rounding(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return ``first - second``, 0 where they differ by rounding alone."""
+    difference = first - second
+    difference[np.abs(difference) <= SAME * np.maximum(np.abs(first), np.abs(second))] = 0.0
+    return difference
+
+
 def _check_lengths(values: Mapping[str, Sized], units: str, remedy: str) -> None:
     lengths = {name: len(row) for name, row in values.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"methods have values for different numbers of {units}: {lengths}; {remedy}")
 
 
-def letters(names: Collection[str], pairs: Sequence[Pair], *, test: str = "randomization", level: float = 0.05) -> dict[str, str]:
+def letters(names: Collection[str], pairs: Sequence[Pair], *, test: str = MARKING_TEST, level: float = LEVEL) -> dict[str, str]:
     """Return, for each method, the letters of the methods that it significantly beats, as in tables of papers.
 
     Methods are a, b, c, ... in the order of ``names`` (see `letter`). Better is: the mean difference is above 0 and the adjusted p below

@@ -33,9 +33,10 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arrays import PerDocument, PerQuery
-from exactrank._support.distributions import t_quantile
+from exactrank._support.distributions import t_quantile, two_sided_t
 from exactrank._support.numerics import matmul
 from exactrank._support.tables import Tabular, Values
+from exactrank.data.dataset import Mask
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError
 from exactrank.measures.base import Measure
@@ -47,6 +48,7 @@ RESAMPLES = 2000  #: of kappa
 MOST_GRADES = 20  #: different grades up to which the agreement has a table
 #: Machine grades that narrow the interval by less than this part are said to add nothing.
 LITTLE = 0.05
+LEAST_QUERIES = 2  #: of an interval
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class CorrectedMean:
     machine_weight: float  #: l of (1)
     human_queries: int  #: n
     further_queries: int  #: N, graded by the machine alone
+    degrees: float  #: of freedom, of (4)
     human: "CorrectedMean | None" = None  #: without the machine's grades; None if that is this
 
     @property
@@ -69,6 +72,13 @@ class CorrectedMean:
         if not self.standard_error:
             return math.inf if self.human.standard_error else float(self.human_queries)
         return self.human_queries * (self.human.standard_error / self.standard_error) ** 2
+
+    @property
+    def p(self) -> float:
+        """Two-sided p-value of the mean against 0, by (4); NaN if there is a mean without any variance."""
+        if not self.standard_error:
+            return math.nan if self.mean else 1.0
+        return two_sided_t(self.mean / self.standard_error, self.degrees)
 
     @property
     def remark(self) -> str:
@@ -106,8 +116,8 @@ def corrected_mean(
     pairs, weights = _without_missing(np.stack([human, machine]), weight)
     (further_values,), further_weights = _without_missing(np.asarray(further, np.float64)[None], further_weight)
     for count, graded in ((len(weights), "by people"), (len(further_weights), "by the machine alone")):
-        if count < 2:
-            raise DataError(f"{count} queries graded {graded} count; an interval takes at least 2")
+        if count < LEAST_QUERIES:
+            raise DataError(f"{count} queries graded {graded} count; an interval takes at least {LEAST_QUERIES}")
     share = _best_machine_weight(pairs, weights, len(further_values)) if machine_weight is None else machine_weight
 
     def at(share: float, human_mean: CorrectedMean | None) -> CorrectedMean:
@@ -119,7 +129,9 @@ def corrected_mean(
             variance**2 / math.fsum(part**2 / (len(error) - 1) for part, error in zip(parts, errors, strict=True)) if variance else 1.0
         )
         half = t_quantile((1 + level) / 2, degrees) * math.sqrt(variance)
-        return CorrectedMean(mean, math.sqrt(variance), (mean - half, mean + half), share, len(weights), len(further_weights), human_mean)
+        return CorrectedMean(
+            mean, math.sqrt(variance), (mean - half, mean + half), share, len(weights), len(further_weights), degrees, human_mean
+        )
 
     uncorrected = at(0.0, None)
     return at(share, uncorrected)
@@ -269,11 +281,7 @@ def correct(
 
     Both hold a row per measure and a column per query of their data.
     """
-    shared = places_of_queries(data, machine)
-    is_further = np.ones(machine.n_queries, np.bool_)
-    is_further[shared] = False
-    if not is_further.any():
-        raise DataError("the machine has graded no query beyond those of people, so there is nothing to gain; leave machine out")
+    shared, is_further = places_of_queries(data, machine), further_queries(data, machine)
     means = {
         name: corrected_mean(
             human,
@@ -285,6 +293,15 @@ def correct(
         for name, human, by_machine in zip(measures, values, machine_values, strict=True)
     }
     return Correction(means, agreement(data, machine, seed=seed))
+
+
+def further_queries(data: RankingData, machine: RankingData) -> Mask:
+    """Return a mask of the queries of ``machine`` that ``data``, by people, does not have; at least one is needed."""
+    is_further = np.ones(machine.n_queries, np.bool_)
+    is_further[places_of_queries(data, machine)] = False
+    if not is_further.any():
+        raise DataError("the machine has graded no query beyond those of people, so there is nothing to gain; leave machine out")
+    return is_further
 
 
 def places_of_queries(data: RankingData, machine: RankingData) -> npt.NDArray[np.int64]:

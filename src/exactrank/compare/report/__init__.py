@@ -31,8 +31,8 @@ from exactrank.compare.report.charts import (
 from exactrank.compare.report.svg import escape_shapeless, sample, shapes
 from exactrank.compare.report.tables import NONE, Board, fit_records, folds_table, leaderboard, overview, pairs_table, plain, verdict
 from exactrank.compare.results import DataSummary, Results
-from exactrank.compare.standings import LEVEL, MARKING_TEST, differences, efforts, pairs, shared_values, standings, winning
-from exactrank.compare.statistics import letter
+from exactrank.compare.standings import differences, efforts, machine_note, marking_test, pairs, shared_values, standings, winning
+from exactrank.compare.statistics import LEVEL, letter
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.parse import parse_measure
@@ -80,7 +80,8 @@ def report_html(comparison: Results) -> str:
         features=FEATURES,
         whiskers=WHISKERS,
         level=LEVEL,
-        test=MARKING_TEST,
+        test=marking_test(comparison),
+        kind_of_interval="corrected" if any(data.machine is not None for data in comparison.datasets) else "bootstrap",
         plain=plain,
         style=Markup(files(__name__).joinpath("report.css").read_text("utf-8")),
         script=Markup(files(__name__).joinpath("report.js").read_text("utf-8")),
@@ -126,6 +127,7 @@ def _part(comparison: Results, data: DataSummary, board: Board) -> dict[str, obj
     return {
         "data": data,
         "verdict": verdict(first, board[first]),
+        "machine_note": machine_note(comparison, data.name, first),
         "leaderboard": leaderboard(data.name, board, efforts(comparison, data.name)),
         "baseline": against_base[first][0].second if against_base[first] else "",
         "differences": difference_chart(against_base[first], numbers, first),

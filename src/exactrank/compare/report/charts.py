@@ -48,10 +48,8 @@ from exactrank.compare.report.svg import (
 )
 from exactrank.compare.report.tables import compact, interval, plain, probability, with_sign
 from exactrank.compare.results import RANKS, DataSummary, Fit, Results, Slice
-from exactrank.compare.standings import LEVEL, MARKING_TEST, SharedValues, shared_values
+from exactrank.compare.standings import SharedValues, shared_values
 from exactrank.compare.statistics import Pair
-from exactrank.measures.bound import means_over_queries
-from exactrank.measures.evaluate import bootstrap_intervals
 
 LINE_POINTS, LINE_TIPS, LINE_MARKERS = 100, 24, 6  #: of a long line that are drawn, described and marked
 STEPS = 160  #: of a step function that are drawn
@@ -125,10 +123,10 @@ def difference_chart(pairs: Sequence[Pair], numbers: Mapping[str, int], measure:
     x = PixelScale(*extent([0.0, *(end for pair in pairs for end in (*pair.interval, pair.difference))]), 0.0, SPAN, many=4)
     rows = []
     for i, pair in enumerate(pairs):
-        at, clear = ROW * (i + 0.5), pair.adjusted[MARKING_TEST] < LEVEL
+        at, clear = ROW * (i + 0.5), pair.is_clear
         low, high = (share(x(end)) if math.isfinite(end) else None for end in pair.interval)
         tip = f"{pair.first} against {pair.second}\ndifference: {with_sign(pair.difference)}\n95%: {interval(pair.interval)}\n"
-        tip += f"adjusted p: {probability(pair.adjusted[MARKING_TEST])}\n{pair.wins} won, {pair.ties} tied, {pair.losses} lost"
+        tip += f"adjusted p: {probability(pair.adjusted[pair.marking_test])}\n{pair.wins} won, {pair.ties} tied, {pair.losses} lost"
         row = [
             element("text", shorten(pair.first, (left - GAP) / BOLD), class_="name", x=-GAP, y=at + 4),
             *([element("line", class_="whisker", x1=low, x2=high, y1=at, y2=at)] if low and high else []),
@@ -152,20 +150,16 @@ def difference_chart(pairs: Sequence[Pair], numbers: Mapping[str, int], measure:
 def rank_curves(comparison: Results, dataset: str, numbers: Mapping[str, int]) -> Drawing | None:
     """Draw nDCG at ranks 1 to 10 with intervals, methods a little apart at each rank; None if there are no values."""
     shared = {k: shared_values(comparison, dataset, f"nDCG@{k}") for k in RANKS}
-    names, weight = list(shared[1].values), shared[1].weight
+    names = list(shared[1].values)
     if not names:
         return None
-    table = np.stack([shared[k].values[name] for name in names for k in RANKS])
-    shape = len(names), len(RANKS)
-    means = means_over_queries(table, weight).reshape(shape).tolist()
-    intervals = bootstrap_intervals(table, weight).reshape(*shape, 2).tolist()
     apart = min(0.08, 0.6 / len(names))
     lines = []
     for i, name in enumerate(names):
         offset = (i - (len(names) - 1) / 2) * apart
         dots = [
             Dot(k + offset, mean, (str(k), plain(mean), plain(low), plain(high)), (low, high) if len(names) <= WHISKERS else None)
-            for k, mean, (low, high) in zip(RANKS, means[i], intervals[i], strict=True)
+            for k, (mean, (low, high)) in ((k, shared[k].means[name]) for k in RANKS)
         ]
         lines.append(Line(numbers[name], dots, f"{name}\nnDCG@{{}}: {{}}\n95%: {{}} to {{}}"))
     return Drawing(names, line_chart(lines, f"nDCG at ranks 1 to 10 on {dataset}", ("rank", "nDCG"), kind="wide", many=len(RANKS) + 2))

@@ -12,8 +12,8 @@ from string import ascii_lowercase
 
 from exactrank._support.text import settings_text
 from exactrank.compare.results import DataSummary, Fit
-from exactrank.compare.standings import LEVEL, Effort, MethodStanding
-from exactrank.compare.statistics import TESTS, Pair
+from exactrank.compare.standings import Effort, MethodStanding
+from exactrank.compare.statistics import LEVEL, TESTS, Pair
 
 #: The standing of each method by each measure.
 Board = Mapping[str, Sequence[MethodStanding]]
@@ -195,16 +195,16 @@ def overview(names: Sequence[str], boards: Mapping[str, Board], winning: Mapping
 
 def pairs_table(caption: str, pairs: Sequence[Pair]) -> ReportTable:
     """Tabulate every method against those after it, by one measure."""
-    columns = [Column("first", words=True), Column("second", words=True)]
+    columns, tests = [Column("first", words=True), Column("second", words=True)], list(pairs[0].p) if pairs else list(TESTS)
     columns += [Column(title, f"first {MINUS} second") for title in ("difference", "95% interval")]
-    columns += [Column(test, group) for group in ("p", "p, adjusted") for test in TESTS]
+    columns += [Column(test, group) for group in ("p", "p, adjusted") for test in tests]
     columns += [Column(title, "effect size") for title in ("Cohen's d", "rank-biserial")]
     columns += [Column(title, "queries") for title in ("wins", "ties", "losses")]
     rows = []
     for pair in pairs:
         cells = [words(pair.first, "name"), words(pair.second, "name")]
         cells += [number(pair.difference, with_sign(pair.difference)), number(pair.interval[0], interval(pair.interval), "quiet")]
-        for p in (by_test[test] for by_test in (pair.p, pair.adjusted) for test in TESTS):
+        for p in (by_test[test] for by_test in (pair.p, pair.adjusted) for test in tests):
             cells.append(number(p, probability(p), "clear" if p < LEVEL else ""))
         cells += [number(value, with_sign(value, 3)) for value in (pair.effect, pair.rank_biserial)]
         rows.append([*cells, *(number(count, f"{count:,}") for count in (pair.wins, pair.ties, pair.losses))])
