@@ -268,6 +268,28 @@ def differences(path: Path) -> None:
         rows[1][1].set_xlabel("mean difference by chance (grey) and as observed (orange)")
 
 
+@picture("peeking.svg")
+def peeking(path: Path) -> None:
+    """statistics.md: intervals of a mean difference that is 0, as queries come in."""
+    rng = np.random.default_rng(211)  # one of the few in a hundred in which it is easy to see
+    d = np.clip(0.15 * rng.standard_normal(400), -1, 1)
+    queries = np.arange(10, 401, 2)
+    always = np.array([er.statistics.always_valid(d[:n]).interval for n in queries])
+    deviations = np.array([d[:n].std(ddof=1) / np.sqrt(n) for n in queries])
+    means = np.array([d[:n].mean() for n in queries])
+    with panels(path, 8, 3.6) as axes:
+        axes.fill_between(queries, always[:, 0], always[:, 1], color=BLUE, alpha=0.25, linewidth=0, label="always-valid interval")
+        axes.fill_between(
+            queries, means - 1.96 * deviations, means + 1.96 * deviations, color=GREY, alpha=0.5, linewidth=0, label="t interval"
+        )
+        axes.plot(queries, means, color=ORANGE, label="mean so far")
+        axes.axhline(0, color="black", linewidth=0.8)
+        axes.set_ylim(-0.16, 0.16)
+        axes.set_xlabel("queries")
+        axes.set_ylabel("difference in nDCG@10")
+        axes.legend(loc="upper right")
+
+
 @picture("measures.svg")
 def measures(path: Path) -> None:
     """measures.md: the worth of each rank, relative to the first."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -396,9 +397,31 @@ def test_pages_of_one_query_are_not_independent():
         log = er.clicks.Clicks.from_arrays(query, team, [1, 2] * (len(pages) // 2), clicked, session=session)
         frame = {"session_id": session, "query_id": query, "doc_id": team, "team": team}
         preference = er.clicks.preference(log, frame)
-        assert preference.queries == 12
+        assert preference.observations == 12
         small.append(preference.p < 0.05)
     assert np.mean(small) <= 0.1
+
+
+def test_sessions_of_live_traffic_and_a_log_that_grows(data):
+    """By session a busy query counts as often as it is asked; the interval at any time narrows as the log grows, and takes its times."""
+    pages = er.clicks.interleave(data, data.y, data.X[:, 0], pages=20)
+    log = clicked_on(data, pages)
+    time = 10**6 - np.array(log.sessions.tolist(), int)[log.session]  # later sessions have smaller numbers
+    timed = replace(log, time=time)
+    by_query, found = er.clicks.preference(timed, pages), er.clicks.preference(timed, pages, by="session")
+    assert (found.by, found.observations) == ("session", len(np.unique(pages.session)))
+    assert found.a_rate == by_query.a_rate == pytest.approx(found.at_any_time.mean)  # a page per session
+    assert "sessions)" in str(found)
+    assert by_query.at_any_time is None
+    assert er.clicks.preference(log, pages, by="session").at_any_time is None
+    early = timed.take(timed.time <= np.median(time))
+    before = er.clicks.preference(early, pages, by="session").at_any_time
+    low, high = found.at_any_time.interval
+    assert 0.5 < low < found.a_rate < high
+    assert before.interval[0] <= low
+    assert high <= before.interval[1]
+    with pytest.raises(er.errors.SettingError, match="by='user': give 'query' or 'session'"):
+        er.clicks.preference(log, pages, by="user")
 
 
 def test_bad_interleaving_is_refused(data):

@@ -29,6 +29,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "demo": ("demo", "demo --out elsewhere --seed 1"),
     "evaluate": ("evaluate test.txt model.json", "evaluate qrels.txt bm25.run dense.run -m nDCG@10 -m 'AP(rel=2)'"),
     "predict": ("predict model.json test.txt --out scores.txt", "predict model.json test.txt --out test.run --depth 100"),
+    "power": (
+        "power qrels.txt bm25.run dense.run --difference 0.01",
+        "power qrels.txt bm25.run dense.run -m AP --power 0.9 --json",
+    ),
     "inspect": ("inspect importance model.json test.txt", "inspect optimality model.json test.txt -m nDCG@5"),
     "inspect optimality": ("inspect optimality model.json test.txt", "inspect optimality model.json test.txt -m AP --plot weights.svg"),
     "inspect forces": ("inspect forces train.txt --lambdas step", "inspect forces train.txt --lambdas logistic -m AP --queries 5"),

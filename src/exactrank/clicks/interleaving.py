@@ -5,16 +5,20 @@ document is in its team. The ranker whose team got more clicks wins the page (Ra
 expected ranks, so position bias favors neither, and no propensities are needed: a second opinion on an off-policy estimate.
 
 Pages of one query show nearly the same documents, so they are not independent, and many pages of few queries prove little. The test and the
-interval therefore take each query as one observation: its lead is the number of pages that a wins less those that b wins.
+interval therefore take each query as one observation: its lead is the number of pages that a wins less those that b wins. If each page
+comes from the traffic, queries are drawn with the users, and sessions are the observations that are independent: ``by="session"``. A log
+of traffic grows, and people look at it again and again; so with times there is an interval that allows it
+(`exactrank._support.always_valid`), of the mean over sessions of a's share of the pages, in the order in which the sessions began.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from exactrank._support.always_valid import AlwaysValidMean, always_valid
 from exactrank._support.arguments import check_count, wrong_kind
 from exactrank._support.arrays import Floats, Rows
 from exactrank._support.distributions import sign_test
@@ -22,7 +26,7 @@ from exactrank._support.tables import ROWS, Table, Tabular, Values, small_table
 from exactrank.clicks.log import DEEPEST, Clicks, Codes, check_clicks, sums_of
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.validation import array_of
-from exactrank.errors import DataError
+from exactrank.errors import DataError, SettingError
 from exactrank.measures.evaluate import RESAMPLES, checked_scores
 
 TEAMS = ("a", "b")
@@ -113,23 +117,29 @@ class Preference:
     b_wins: int
     ties: int  #: pages with as many clicks on both teams, mostly none
     a_rate: float  #: the share of pages that a wins, ties counted as a half to each
-    queries: int  #: with a page in the log; the observations of the interval and the test
-    interval: tuple[float, float]  #: of the rate, 95%, by bootstrap over queries
-    p: float  #: of the sign test: the probability of leads as uneven as these if each query might as well prefer the other ranker
+    by: Literal["query", "session"]  #: the observations of the interval and the test
+    observations: int  #: with a page in the log
+    interval: tuple[float, float]  #: of the rate, 95%, by bootstrap over the observations
+    p: float  #: of the sign test: the probability of leads as uneven as these if each observation might as well prefer the other ranker
+    at_any_time: AlwaysValidMean | None  #: of a's share of the pages of a session; None by query, or if the log has no times
 
     def __str__(self) -> str:
         low, high = self.interval
         wins = f"a wins {self.a_wins:,} pages, b wins {self.b_wins:,}, {self.ties:,} ties"
-        return f"{wins}: a has {self.a_rate:.3f} [{low:.3f}, {high:.3f}], p = {self.p:.3g} ({self.queries:,} queries)"
+        observations = f"{self.observations:,} {'queries' if self.by == 'query' else 'sessions'}"
+        return f"{wins}: a has {self.a_rate:.3f} [{low:.3f}, {high:.3f}], p = {self.p:.3g} ({observations})"
 
 
-def preference(log: Clicks, teams: object, *, seed: int = 0) -> Preference:
+def preference(log: Clicks, teams: object, *, by: Literal["query", "session"] = "query", seed: int = 0) -> Preference:
     """Count the pages of ``log`` that each ranker won; clicks count by their weight.
 
     ``teams`` has the team of each document of each page: the result of `interleave`, or a frame or mapping with the columns
-    ``session_id``, ``query_id``, ``doc_id`` and ``team``, which is ``"a"`` or ``"b"``. Each page of the log must be there.
+    ``session_id``, ``query_id``, ``doc_id`` and ``team``, which is ``"a"`` or ``"b"``. Each page of the log must be there. ``by`` names
+    what is independent: ``"query"``, or ``"session"`` for pages from live traffic.
     """
     check_clicks(log)
+    if by not in ("query", "session"):
+        raise SettingError(f"by={by!r}: give 'query' or 'session'")
     if log.session is None or log.sessions is None:
         raise DataError("the log has no sessions, so its pages cannot be told apart; name their column")
     page, sign = _pages_and_signs(log, log.sessions.tolist(), log.session, teams)
@@ -137,19 +147,30 @@ def preference(log: Clicks, teams: object, *, seed: int = 0) -> Preference:
     a, b = int(np.sum(lead > 0)), int(np.sum(lead < 0))
     if a + b == 0:
         raise DataError(f"none of the {len(lead):,} pages was won, so there is no preference to see; give a log with clicks")
-    query = np.zeros(len(lead), np.int64)
-    query[page] = log.query
-    _, number = np.unique(query, return_inverse=True)
+    codes = log.query if by == "query" else log.session
+    members = np.zeros(len(lead), np.int64)
+    members[page] = codes
+    _, number = np.unique(members, return_inverse=True)
     pages = np.bincount(number)
     leads = np.zeros(len(pages), np.int64)
     np.add.at(leads, number, lead)
     low, high = np.quantile(_resampled_rates(leads, pages, np.random.default_rng(seed)), [0.025, 0.975])
     rate = (1 + (a - b) / len(lead)) / 2
-    return Preference(a, b, len(lead) - a - b, rate, len(pages), (float(low), float(high)), sign_test(leads))
+    at_any_time = None if by == "query" or log.time is None else _at_any_time(leads / pages, number[page], log.time)
+    return Preference(a, b, len(lead) - a - b, rate, by, len(pages), (float(low), float(high)), sign_test(leads), at_any_time)
+
+
+def _at_any_time(leads: Floats, session: Rows, time: npt.NDArray[Any]) -> AlwaysValidMean:
+    """Return the mean share of a in sessions, in the order of their first impressions; ``session`` and ``time`` are by row."""
+    in_time = session[np.argsort(time, kind="stable")]
+    _, first = np.unique(in_time, return_index=True)
+    lead = always_valid(leads[np.argsort(first)])
+    low, high = ((1 + end) / 2 for end in lead.interval)
+    return replace(lead, mean=(1 + lead.mean) / 2, interval=(low, high))
 
 
 def _resampled_rates(leads: Rows, pages: Rows, rng: np.random.Generator) -> Floats:
-    """Return the rates of a in bootstrap samples of the queries, from the lead and the number of pages of each."""
+    """Return the rates of a in bootstrap samples of the observations, from the lead and the number of pages of each."""
     samples = (rng.integers(0, len(pages), len(pages)) for _ in range(RESAMPLES))
     return np.array([(1 + np.sum(leads[places]) / np.sum(pages[places])) / 2 for places in samples])
 

@@ -35,11 +35,16 @@ finding is at most the level (Holm 1979):
     adjusted_(i) = max over j <= i of min(1, (m - j + 1) p_(j))                                                        (8)
 
 It is never larger than Bonferroni's m p, and like it assumes nothing about how the tests depend on each other.
+
+**Clusters.** Queries of one user or session, or reformulations of one need, are not independent. With C clusters, tests and effects use one
+observation for each, and the bootstrap draws clusters:
+
+    d_c = C / n sum_{q in c} d_q,     whose mean is that of (7)                                                        (9)
 """
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import partial
 from string import ascii_lowercase
@@ -49,6 +54,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arrays import PerQuery
+from exactrank._support.clusters import cluster_numbers, cluster_sums
 from exactrank._support.distributions import two_sided_normal, two_sided_t
 from exactrank.errors import DataError
 from exactrank.measures.evaluate import bootstrap_intervals
@@ -80,6 +86,32 @@ def drop_missing(d: PerQuery) -> PerQuery:
             f"the difference of query {int(np.isinf(d).argmax())} (from 0) is infinite; expected finite values, or NaN to skip it"
         )
     return d[~np.isnan(d)]
+
+
+def observations(d: npt.ArrayLike, weight: PerQuery | None = None, clusters: Iterable[object] | None = None) -> PerQuery:
+    """Return what tests are made of: (7) of the differences ``d`` per query that count, or (9) with ``clusters``."""
+    differences = np.asarray(d, np.float64)
+    drop_missing(differences)  # which checks them
+    weights = checked_weights(weight, len(differences))
+    counts = ~np.isnan(differences) & (weights > 0)
+    shares = weights[counts]
+    weighted = differences[counts] * (shares * (len(shares) / shares.sum())) if len(shares) else differences[counts]
+    if clusters is None:
+        return weighted
+    number = cluster_numbers(clusters, len(differences))[counts]
+    totals = cluster_sums(weighted, number)[np.unique(number)]
+    return totals * (len(totals) / max(1, len(weighted)))
+
+
+def checked_weights(weight: PerQuery | None, queries: int) -> PerQuery:
+    """Return the weights of the queries, by default ones."""
+    weights = np.ones(queries) if weight is None else np.asarray(weight, np.float64)
+    if weights.shape != (queries,):
+        raise DataError(f"weights have the shape {weights.shape}; expected one number for each of {queries} queries")
+    wrong = ~((weights >= 0) & np.isfinite(weights))
+    if wrong.any():
+        raise DataError(f"the weight of query {int(wrong.argmax())} (from 0) is {weights[wrong][0]}; expected 0 or more")
+    return weights
 
 
 def signed_ranks(d: PerQuery) -> PerQuery:
@@ -224,7 +256,7 @@ class Pair:
 
     first: str
     second: str
-    queries: int  #: that count
+    queries: int  #: that count, also where clusters are compared
     difference: float  #: of the means
     interval: tuple[float, float]  #: bootstrap 95% interval of the difference
     p: Mapping[str, float]  #: by the name of the test
@@ -263,8 +295,13 @@ class Pair:
         )
 
 
-def all_pairs(values: Mapping[str, PerQuery], *, weight: PerQuery | None = None, seed: int = 0) -> tuple[Pair, ...]:
-    """Compare every method with those after it; ``values`` are one number per query, NaN for a skipped query."""
+def all_pairs(
+    values: Mapping[str, PerQuery], *, weight: PerQuery | None = None, clusters: Iterable[object] | None = None, seed: int = 0
+) -> tuple[Pair, ...]:
+    """Compare every method with those after it; ``values`` are one number per query, NaN for a skipped query.
+
+    ``clusters`` has the cluster of each query, such as its user; intervals, tests, effects and wins are then those of clusters, (9).
+    """
     if len(values) < 2:
         return ()
     _check_lengths(values, "queries", "measure all on the same data")
@@ -274,28 +311,20 @@ def all_pairs(values: Mapping[str, PerQuery], *, weight: PerQuery | None = None,
     queries = table.shape[1]
     if not queries:
         raise DataError(f"{', '.join(values)} have values for no query; expected at least one")
-    weights = np.ones(queries) if weight is None else np.asarray(weight, np.float64)
-    if weights.shape != (queries,):
-        raise DataError(f"weights have the shape {weights.shape}; expected one number for each of {queries} queries")
-    wrong = ~((weights >= 0) & np.isfinite(weights))
-    if wrong.any():
-        raise DataError(f"the weight of query {int(wrong.argmax())} (from 0) is {weights[wrong][0]}; expected 0 or more")
+    weights = checked_weights(weight, queries)
+    members = None if clusters is None else cluster_numbers(clusters, queries)
     names = list(itertools.combinations(values, 2))
     first, second = (table[list(rows)] for rows in zip(*itertools.combinations(range(len(table)), 2), strict=True))
     raw = differences_beyond_rounding(first, second)
-    intervals = bootstrap_intervals(raw, weights, seed=seed).tolist()
-    differences = []  # (7), of the queries that count
-    for d in raw:
-        counts = ~np.isnan(d) & (weights > 0)
-        shares = weights[counts]
-        differences.append(d[counts] * (shares * (len(shares) / shares.sum())) if len(shares) else d[counts])
+    intervals = bootstrap_intervals(raw, weights, clusters=members, seed=seed).tolist()
+    differences = [observations(d, weights, members) for d in raw]
     tests: Mapping[str, Callable[[PerQuery], float]] = {**TESTS, "randomization": partial(randomization, seed=seed)}
     p = {name: [test(d) for d in differences] for name, test in tests.items()}
     adjusted = {name: holm(by_pair).tolist() for name, by_pair in p.items()}
     return tuple(
         Pair(
             *names[k],
-            len(d),
+            int(np.count_nonzero(~np.isnan(raw[k]) & (weights > 0))),
             float(d.mean()) if len(d) else math.nan,
             tuple(intervals[k]),
             {name: by_pair[k] for name, by_pair in p.items()},

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.arguments import wrong_kind
-from exactrank._support.arrays import Ids, PerDocument, PerQuery
+from exactrank._support.arrays import Ids, PerDocument, PerQuery, Rows
+from exactrank._support.clusters import cluster_sums
 from exactrank._support.numerics import matmul
 from exactrank._support.tables import Table, Tabular, Values
 from exactrank.data.backend import Backend
@@ -293,16 +294,19 @@ def checked_scores(data: RankingData, scores: object, name: str = "scores") -> P
 
 
 def bootstrap_intervals(
-    values: npt.NDArray[np.float64], weight: PerQuery, *, level: float = 0.95, seed: int = 0
+    values: npt.NDArray[np.float64], weight: PerQuery, *, clusters: Rows | None = None, level: float = 0.95, seed: int = 0
 ) -> npt.NDArray[np.float64]:
     """Return bootstrap intervals of weighted means over queries (Efron 1979): lower and upper ends, one row per measure.
 
     ``values`` are measures x queries; NaN is left out. Queries are drawn with replacement, as many as there are; the interval holds the
-    middle ``level`` of the means of many such samples. All measures use the same samples, so intervals can be compared.
+    middle ``level`` of the means of many such samples. All measures use the same samples, so intervals can be compared. With the number of
+    the cluster of each query, whole clusters are drawn.
     """
-    queries = values.shape[1]
     counted = np.where(np.isnan(values), 0.0, 1.0) * weight
     sums = np.nan_to_num(values) * counted
+    if clusters is not None:
+        counted, sums = cluster_sums(counted, clusters), cluster_sums(sums, clusters)
+    queries = sums.shape[1]
     rng = np.random.default_rng(seed)
     at_once = max(1, min(RESAMPLES, DRAWS_AT_ONCE // queries))
     means = []
