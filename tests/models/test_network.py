@@ -222,7 +222,7 @@ def test_missing_values_are_an_error_or_filled():
     ("change", "said"),
     [
         ({"weights": []}, "expected a list of numbers for each hidden unit"),
-        ({"weights": [[1.0, 2.0], [1.0]]}, "different numbers of weights"),
+        ({"weights": [[1.0, 2.0], [1.0]]}, "the lists of the hidden units differ in length"),
         ({"weights": [[1.0, 2.0]]}, r"weights have shape \(1, 2\) for 4 outputs"),
         ({"bias": [1.0, "x", 1.0, 1.0]}, "bias: 1 has the value 'x'"),
         ({"scale": [1.0, 0.0]}, r"scale\[1\] is 0.0; scales are above 0"),

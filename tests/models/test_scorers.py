@@ -129,6 +129,7 @@ FLAT = {"mean": np.zeros(2, np.float32), "scale": np.ones(2, np.float32), "outpu
 OVERFLOWING = {
     "linear": (er.models.Linear(np.array([1e300, -1e300])), "weights or features"),
     "network": (er.models.Network(np.ones((2, 2)), np.zeros(2), np.full(2, 1e308), np.zeros(2), np.ones(2)), "weights or features"),
+    "kernel": (er.models.KernelExpansion(np.ones((2, 2)), np.full(2, 1e308), np.zeros(2), np.ones(2), "linear"), "the coefficients"),
     "thresholds": (er.models.Thresholds(([1.0], [1.0]), ([1e308], [1e308])), "weights or features"),
     "trees": (er.models.TreeEnsemble(table_of([TREE, TREE], 2)), "the trees"),
     "sum": (Sum((er.models.Linear(np.full(2, 1e270)), er.models.TreeEnsemble(table_of([TREE], 2))), np.array([1.0, -1e9])), "the weights"),
@@ -259,7 +260,7 @@ def changed(**changes):
         (changed(seed=True), "'seed' is True"),
         (changed(training="left out"), "'training' is missing"),
         (changed(scorer=[1]), r"'scorer' is \[1\]"),
-        (changed(scorer={"kind": "oracle"}), "'oracle'; known: deep, linear"),
+        (changed(scorer={"kind": "oracle"}), "'oracle'; known: deep, kernel, linear"),
         (changed(scorer={"kind": "linear"}), "weights: expected"),
         (changed(scorer={"kind": "linear", "weights": {"a": 1}, "missing": "mean", "fill": {"b": 1}}), "different features"),
         (changed(scorer={"kind": "linear", "weights": [1], "missing": "mean", "fill": [1, 2]}), "2 values for 1"),
@@ -403,12 +404,13 @@ def _records():
     trees = er.MART(trees=2, leaves=2, min_documents=1).fit(data).model_.scorer
     steps = er.models.Thresholds((np.array([0.5]), np.array([])), (np.array([1.0]), np.array([])), ("a", "b"))
     net = er.models.Network(np.ones((1, 2)), np.zeros(1), np.ones(1), np.zeros(2), np.ones(2), ("a", "b"), "mean", np.zeros(2))
+    kernel = er.models.KernelExpansion(np.eye(2), np.ones(2), np.zeros(2), np.ones(2), "rbf", 0.5, ("a", "b"), "mean", np.zeros(2))
     both = er.models.Sum((steps, net), np.array([0.5, 2.0]))
     layer = {"linear.weight": np.ones((1, 2)), "linear.bias": np.zeros(1), "norm.weight": np.ones(1), "norm.bias": np.zeros(1)}
     tensors = {f"layers.0.{name}": own for name, own in layer.items()}
     tensors |= {"mean": np.zeros(2), "scale": np.ones(2), "output.weight": np.ones((1, 1))}
     deep = er.models.Deep((Net({name: own.astype(np.float32) for name, own in tensors.items()}),), ("a", "b"), "mean", np.zeros(2))
-    scorers = (er.models.Linear(np.ones(2), ("a", "b"), "mean", np.zeros(2)), net, steps, trees, both, deep)
+    scorers = (er.models.Linear(np.ones(2), ("a", "b"), "mean", np.zeros(2)), net, steps, trees, both, deep, kernel)
     assert {scorer.kind for scorer in scorers} == set(KINDS)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"

@@ -134,6 +134,7 @@ RESULTS: dict[str, Callable[[], object]] = {
     "SmoothRank": lambda: fit(er.SmoothRank(max_iter=6)),
     "SPSARank": lambda: fit(er.SPSARank(max_iter=20)),
     "StructuredRank": lambda: fit(er.StructuredRank(max_iter=30), valid=False),
+    "StructuredRank, kernel": lambda: fit(er.StructuredRank(kernel="rbf", l2=0.1, max_iter=10)),
     "StructuredRank, ramp": lambda: fit(er.StructuredRank(bound="ramp", max_iter=30)),
     "SVMMAP": lambda: fit(er.SVMMAP(max_iter=30)),
     "artificial data": lambda: (DATA.data(20).X, DATA.data(20).y),

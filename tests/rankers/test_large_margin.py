@@ -363,6 +363,7 @@ def cases():
         "ranksvm": {"measure": "nDCG@3"},
         "ranksvm hinge": {"measure": "nDCG@3", "loss": "hinge", "max_iter": 10},
         "svmmap": {"solver": "bundle", "bound": "convex", "max_iter": 8},
+        "structuredrank kernel": {"measure": "nDCG@3", "kernel": "rbf", "max_iter": 4},
         "structuredrank network": {"measure": "nDCG@3", "solver": "subgradient", "hidden": 2, "max_iter": 4},
     }
     made |= {f"structuredrank {solver}": {"measure": "nDCG@3", "solver": solver, "max_iter": 6} for solver in SOLVERS}

@@ -56,10 +56,15 @@ def solve_lower(lower: Floats, x: npt.ArrayLike) -> Floats:
     return _by_columns(_core.solve_lower, lower, x)
 
 
+def solve_upper(lower: Floats, x: npt.ArrayLike) -> Floats:
+    """Return L'^-1 x of a vector, or of each column of a matrix."""
+    return _by_columns(_core.solve_upper, lower, x)
+
+
 def solve(a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
     """Return a^-1 b of a symmetric matrix without negative eigenvalues and a vector, or each column of a matrix."""
     lower = cholesky(a)
-    return _by_columns(_core.solve_upper, lower, solve_lower(lower, b))
+    return solve_upper(lower, solve_lower(lower, b))
 
 
 def _by_columns(substitute: Callable[[Floats, Floats], Floats], lower: Floats, x: npt.ArrayLike) -> Floats:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from exactrank.models.architecture import LinearModel as LinearModel, NetworkModel as NetworkModel
     from exactrank.models.base import Scorer as Scorer
     from exactrank.models.deep import Deep as Deep
+    from exactrank.models.kernel_expansion import KernelExpansion as KernelExpansion
     from exactrank.models.linear import Linear as Linear
     from exactrank.models.network import Network as Network
     from exactrank.models.sum import Sum as Sum
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 KINDS: "Registry[type[Scorer]]" = Registry("kind of scorer", {
     "deep": "exactrank.models.deep:Deep",
+    "kernel": "exactrank.models.kernel_expansion:KernelExpansion",
     "linear": "exactrank.models.linear:Linear",
     "network": "exactrank.models.network:Network",
     "sum": "exactrank.models.sum:Sum",
@@ -31,7 +33,8 @@ KINDS: "Registry[type[Scorer]]" = Registry("kind of scorer", {
 
 #: The module of each public name that `exactrank` does not export itself.
 PUBLIC = {
-    "Deep": "deep", "Linear": "linear", "LinearModel": "architecture", "Network": "network", "NetworkModel": "architecture",
+    "Deep": "deep", "KernelExpansion": "kernel_expansion", "Linear": "linear", "LinearModel": "architecture", "Network": "network",
+    "NetworkModel": "architecture",
     "Scorer": "base", "Sum": "sum", "Thresholds": "thresholds", "TreeEnsemble": "tree_ensemble",
 }  # fmt: skip
 __getattr__ = lazy_getattr(__name__, PUBLIC)

@@ -2,7 +2,7 @@
 
 import reprlib
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -14,12 +14,14 @@ from exactrank._support.arrays import Floats, Matrix, PerDocument
 from exactrank._support.json_values import JSONObject, JSONValue
 from exactrank._support.numerals import is_finite_number
 from exactrank._support.tables import ROWS, Table, Tabular, Values, small_table
-from exactrank._support.threads import thread_count
+from exactrank._support.threads import Pool, thread_count
 from exactrank.data.duplicates import check_features
 from exactrank.data.levels import NO_LEVELS, Levels
 from exactrank.data.precision import Offset
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.models.missing import ROWS_PER_BLOCK, PerFeature, TreeMissing, fill_missing, refuse_missing
+
+BLOCK = 512  #: rows that are scored at once
 
 
 class Scorer(Tabular):
@@ -34,6 +36,8 @@ class Scorer(Tabular):
     kind: ClassVar[str]  #: its key in `exactrank.models.KINDS`
     policies: ClassVar[tuple[str, ...]] = ("error", "zero", "mean")  #: what ``missing`` may be
     scaled: ClassVar[str] = "weights or features"  #: what to scale down if scores overflow
+    #: The fields that scorers of this kind share if they can be combined into one.
+    common: ClassVar[tuple[str, ...]] = ("n_features", "feature_names", "missing", "fill", "offset", "levels")
 
     n_features: int  #: the number of features that it reads
     feature_names: tuple[str, ...]  #: of the features that it reads, in order; empty if they are known by position
@@ -164,6 +168,26 @@ class Scorer(Tabular):
         return {"kind": self.kind, "missing": self.missing, **fields, **named}
 
 
+def score_by_blocks(rows: Matrix, shift: Offset | None, threads: int, scores_of: Callable[[Floats], PerDocument]) -> PerDocument:
+    """Return the scores of ``rows`` plus ``shift``, NaN for a row with a missing value; ``scores_of`` is called with a block of them."""
+    scores = np.zeros(len(rows))
+
+    def score(start: int) -> None:
+        block = np.asarray(rows[start : start + BLOCK], np.float64) if shift is None else rows[start : start + BLOCK] + shift
+        holes = np.isnan(block).any(axis=1)
+        block[holes] = 0.0  # a function of the user's might not propagate NaN
+        with np.errstate(over="ignore", invalid="ignore"):  # which holds for this thread only
+            scores[start : start + BLOCK] = np.where(holes, np.nan, scores_of(block))
+
+    starts = range(0, len(rows), BLOCK)
+    if threads == 1 or len(starts) == 1:
+        list(map(score, starts))
+    else:
+        with Pool(min(threads, max(1, len(starts)))) as pool:
+            list(pool.map(score, starts))
+    return scores
+
+
 def numbers(name: str, values: npt.ArrayLike) -> PerFeature:
     """Return ``values`` as doubles that cannot be changed; raises unless all are finite."""
     array = np.array(values, np.float64)
@@ -205,6 +229,17 @@ def read_numbers(record: JSONObject, key: str) -> tuple[tuple[str, ...], PerFeat
             raise DataError(f"{key}: {name!r} has the value {reprlib.repr(value)}; expected a finite number")
     names, values = (tuple(entries), entries.values()) if isinstance(entries, dict) else ((), entries)
     return names, np.array([float(value) for value in values])
+
+
+def read_rows(record: JSONObject, key: str, what: str) -> Floats:
+    """Return the matrix under ``key``, which has a list of as many numbers for each ``what``."""
+    rows = record.get(key)
+    if not isinstance(rows, list) or not rows:
+        raise DataError(f"{key}: expected a list of numbers for each {what}")
+    arrays = [read_numbers({f"{key}[{number}]": row}, f"{key}[{number}]")[1] for number, row in enumerate(rows)]
+    if len({len(array) for array in arrays}) > 1:
+        raise DataError(f"{key}: the lists of the {what}s differ in length; write the model again")
+    return np.array(arrays)
 
 
 def read_common(record: JSONObject, names: tuple[str, ...], missing: str = "error") -> dict[str, Any]:

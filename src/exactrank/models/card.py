@@ -14,6 +14,7 @@ from exactrank._support.text import clip
 from exactrank.data.alignment import name_list
 from exactrank.models.base import Scorer
 from exactrank.models.deep import Deep
+from exactrank.models.kernel_expansion import KernelExpansion
 from exactrank.models.linear import Linear
 from exactrank.models.network import Network
 from exactrank.models.sum import Sum
@@ -28,6 +29,7 @@ _KINDS = {
     Linear: "one weight per feature",
     Network: "a network with one hidden layer",
     Deep: "deep networks",
+    KernelExpansion: "a kernel's values at documents of the training data",
     Thresholds: "a step function of each feature",
     TreeEnsemble: "regression trees",
     Sum: "a sum of models",

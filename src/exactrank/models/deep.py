@@ -28,11 +28,10 @@ from exactrank._support.arrays import Floats, Matrix, PerDocument
 from exactrank._support.json_values import JSONObject, JSONValue
 from exactrank._support.numerics import log1p, matmul
 from exactrank._support.serialize import storable
-from exactrank._support.threads import Pool
 from exactrank.data.frame import library
 from exactrank.data.precision import Offset
 from exactrank.errors import DataError, IncompatibleError
-from exactrank.models.base import Scorer, read_common
+from exactrank.models.base import Scorer, read_common, score_by_blocks
 from exactrank.models.missing import Missing, PerFeature
 from exactrank.models.sum import Sum
 
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 Tensors = Mapping[str, npt.NDArray[Any]]
 Transform = Literal["log1p", "none"]
-ROWS = 512  #: rows per block
 EPSILON = 1e-5  #: of (3)
 MODULE = "module."  #: prefix of the names of a module's tensors
 
@@ -238,25 +236,13 @@ class Deep(Scorer):
         return scorer
 
     def _scores(self, rows: Matrix, threads: int, offset: Offset | None) -> PerDocument:
-        shift, scores = self._shift(offset), np.zeros(len(rows))
-
-        def score(start: int) -> None:
-            block = np.asarray(rows[start : start + ROWS], np.float64) if shift is None else rows[start : start + ROWS] + shift
-            holes = np.isnan(block).any(axis=1)
-            block[holes] = 0.0  # a module might not propagate NaN
-            with np.errstate(over="ignore", invalid="ignore"):  # which holds for this thread only
-                total = sum(net.weight * net.function(net.inputs(block)) for net in self.nets)
-            scores[start : start + ROWS] = np.where(holes, np.nan, total)
-
         for net in self.nets:
             net.function  # noqa: B018  (computed once, before several threads need it)
-        starts = range(0, len(rows), ROWS)
-        if threads == 1 or len(starts) == 1:
-            list(map(score, starts))
-        else:
-            with Pool(min(threads, max(1, len(starts)))) as pool:
-                list(pool.map(score, starts))
-        return scores
+
+        def scores_of(block: Floats) -> PerDocument:
+            return np.asarray(sum(net.weight * net.function(net.inputs(block)) for net in self.nets))
+
+        return score_by_blocks(rows, self._shift(offset), threads, scores_of)
 
 
 def trained_module(net: Net) -> "Module":

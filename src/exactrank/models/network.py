@@ -22,7 +22,7 @@ from exactrank._support.serialize import storable
 from exactrank._support.threads import thread_count
 from exactrank.data.precision import Offset
 from exactrank.errors import DataError
-from exactrank.models.base import Scorer, by_name, numbers, read_common, read_numbers
+from exactrank.models.base import Scorer, by_name, numbers, read_common, read_numbers, read_rows
 from exactrank.models.missing import Missing, PerFeature
 
 PerUnit = npt.NDArray[np.float64]  #: one number per hidden unit
@@ -104,14 +104,8 @@ class Network(Scorer):
         (names, mean), (scale_names, scale) = (read_numbers(record, key) for key in ("mean", "scale"))
         if scale_names != names:
             raise DataError("mean and scale name different features; write the model again")
-        rows = record.get("weights")
-        if not isinstance(rows, list) or not rows:
-            raise DataError("weights: expected a list of numbers for each hidden unit")
-        weights = [read_numbers({f"weights[{u}]": row}, f"weights[{u}]")[1] for u, row in enumerate(rows)]
         bias, output = (read_numbers(record, key)[1] for key in ("bias", "output"))
-        if len({len(row) for row in weights}) > 1:
-            raise DataError("weights: the hidden units have different numbers of weights; write the model again")
-        return cls(np.array(weights), bias, output, mean, scale, **read_common(record, names))
+        return cls(read_rows(record, "weights", "hidden unit"), bias, output, mean, scale, **read_common(record, names))
 
     def _scores(self, rows: Matrix, threads: int, offset: Offset | None) -> PerDocument:
         return self._native(offset).scores(self.theta, rows, threads)

@@ -22,9 +22,6 @@ from exactrank.models import read_scorer
 from exactrank.models.base import Scorer, by_name, numbers, read_common, read_numbers
 from exactrank.models.missing import PerFeature, TreeMissing
 
-#: Fields that scorers of one kind must share to be combined into one.
-_COMMON = ("n_features", "feature_names", "missing", "fill", "offset", "levels")
-
 
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,4 +125,4 @@ def mean_of(scorers: Sequence[Scorer]) -> Scorer:
 
 
 def _can_combine(a: Scorer, b: Scorer) -> bool:
-    return type(a) is type(b) and all(np.array_equal(np.asarray(getattr(a, name)), np.asarray(getattr(b, name))) for name in _COMMON)
+    return type(a) is type(b) and all(np.array_equal(np.asarray(getattr(a, name)), np.asarray(getattr(b, name))) for name in a.common)

@@ -7,9 +7,13 @@
 delta is what a ranking loses of the measure; see `exactrank.learning.objectives.structured`. Both xi bound the loss of the ranking that
 the model predicts. (3) is the tighter bound and not convex: it is solved by subgradients, or as a series of convex problems (cutting
 planes and bundles). The optimum of (2) may be w = 0 at every l2 where perfect rankings are out of reach: then (3) is the remedy.
+
+With a kernel the scores are f(x) = sum_i beta_i k(x_i, x), and |theta|^2 is the squared norm of f. (2) is solved with the same planes, on
+the features of `exactrank.learning.objectives.kernel_basis`.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Literal, get_args
@@ -18,6 +22,8 @@ import numpy as np
 
 from exactrank._support.settings import Range, setting
 from exactrank.data.dataset import Dataset
+from exactrank.errors import SettingError
+from exactrank.learning.objectives.kernel_basis import KernelBasis
 from exactrank.learning.objectives.regularized_risk import RampRisk, RegularizedRisk
 from exactrank.learning.objectives.ridge import ridge_weights
 from exactrank.learning.objectives.structured import Bound, Shape, Slack, Structured
@@ -26,8 +32,12 @@ from exactrank.learning.optimizers.concave_convex import ConcaveConvex, ConcaveC
 from exactrank.learning.optimizers.cutting_plane import Bundle, CuttingPlane
 from exactrank.learning.optimizers.slopes import Adam
 from exactrank.learning.optimizers.subgradient import Subgradient
+from exactrank.learning.training.judge import Task
+from exactrank.learning.training.progress import Trained
+from exactrank.learning.training.run import Recorder
 from exactrank.measures.base import Measure
-from exactrank.models.architecture import HIDDEN, Architecture, form_of
+from exactrank.models.architecture import HIDDEN, Architecture, LinearModel, form_of
+from exactrank.models.base import Scorer
 from exactrank.rankers.large_margin import LargeMarginRanker, Problem, Solves
 
 #: Queries in a batch, and passes without a better iterate that end training, of networks.
@@ -77,6 +87,19 @@ class StructuredRanker(LargeMarginRanker):
         at_most=HIDDEN,
         only={"solver": ("subgradient",), "bound": ("convex",)},
     )
+    kernel: Literal["linear", "rbf"] | None = setting(
+        default=None,
+        help="Scores are sums of this kernel between a document and those of the training data: the product of their standardized features,"
+        " or exp(-gamma times their squared distance). Memory grows with the square of the number of documents.",
+        only={"hidden": (None,), "bound": ("auto", "convex")},
+    )
+    gamma: float | None = setting(
+        default=None,
+        help="Of the kernel rbf; by default 1 over the number of features.",
+        above=0,
+        only={"kernel": ("rbf",)},
+        search=Range(1e-3, 1.0, log=True),
+    )
 
     @property
     def _shapes(self) -> Shapes:
@@ -85,16 +108,35 @@ class StructuredRanker(LargeMarginRanker):
 
     @property
     def _bounds(self) -> Sequence[Bound]:
-        """The candidates for the bound; several if the data is to choose. Neither networks nor rescaled slacks have a ramp."""
+        """The candidates for the bound; several if the data is to choose. Networks, kernels and rescaled slacks have no ramp."""
         if self.bound != "auto":
             return (self.bound,)
-        return ("convex", "ramp") if self.hidden is None and self.slack == "margin" else ("convex",)
+        return ("convex", "ramp") if self.hidden is None and self.kernel is None and self.slack == "margin" else ("convex",)
 
     def resolve_auto(self, data: Dataset) -> Mapping[str, object]:
         return {"bound": "convex"} if self.bound == "auto" and len(self._bounds) == 1 else {}
 
+    def check_shards(self, data: Dataset) -> None:
+        """Raise also if documents would have to be compared across files."""
+        super().check_shards(data)
+        if self.kernel is not None:
+            raise SettingError(
+                f"{type(self).__name__}: kernel={self.kernel!r} compares all documents with each other, which lie in several files here;"
+                " give kernel=None, or train on a RankingData"
+            )
+
     def _architecture(self, data: Dataset) -> Architecture:
-        return form_of(self.hidden).on(data)
+        return form_of(self.hidden).on(data) if self.kernel is None else LinearModel(standardize=False).on(data)
+
+    def _fit(self, task: Task, recorder: Recorder[Scorer]) -> Trained[Scorer]:
+        """Train; with a kernel on features in which it is a product."""
+        if self.kernel is None:
+            return super()._fit(task, recorder)
+        data = task.data.gather()
+        basis = KernelBasis.of(data, self.kernel, self.gamma)
+        valid = None if task.valid is None else basis.features(task.valid.gather())
+        trained = super()._fit(replace(task, data=basis.features(data), valid=valid), recorder.part(view=basis.scorer))
+        return replace(trained, iterate=basis.scorer(trained.iterate))
 
     def _problems(self, measure: Measure, architecture: Architecture) -> Sequence[tuple[Mapping[str, object], Problem]]:
         problems: list[tuple[Mapping[str, object], Problem]] = []

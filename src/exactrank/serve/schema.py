@@ -102,7 +102,7 @@ class ModelDescription(BaseModel):
 
     name: str
     version: str = Field(description="A checksum of the model; answers carry it.")
-    kind: str = Field(description="linear, network, thresholds, trees or sum.")
+    kind: str = Field(description="deep, kernel, linear, network, thresholds, trees or sum.")
     n_features: int
     features: list[str] | None = Field(description="Names in order; null if features are known only by position.")
     missing: str = Field(description="How a missing value is handled: error, zero, mean or keep.")
