@@ -1,6 +1,7 @@
 """Forests through the rankers: settings do what they say, and data that is hard on trees is learned from, or refused with words."""
 
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import pandas as pd
@@ -80,7 +81,7 @@ def test_a_forest_is_judged_as_it_scores(seed, bins, shape, levels):
     names = {"feature_names": ["a", "b", "c"]}
     X, other = (noise(50, 3, seed + more, missing=0.2, levels=levels) for more in (0, 1))
     X[:, 2], other[:, 2] = np.arange(50) % 6, np.arange(50) % 8
-    ranker = measured(bins=bins, shape=shape, categorical=["c"] if shape == "best-first" else [])
+    ranker = measured(bins=bins, shape=shape, categorical=["c"])
     assert_reported_as_scored(ranker, data_of(X, seed=seed, **names), data_of(other, seed=seed, **names))
 
 
@@ -109,16 +110,22 @@ def test_categories_of_large_numbers_are_refused_before_training():
         mart(categorical=["b"]).fit(data_of(X + np.array([0, 2**20 - 2]), **names))
 
 
-def test_symmetric_trees_refuse_categories_by_name():
-    """Of the setting and of the data; where the shape is left open, trees are best-first."""
-    frame = pd.DataFrame({"query_id": np.arange(60) // 5, "relevance": np.arange(60) % 3, "x": np.arange(60) % 7.0})
-    frame["color"], frame["size"] = np.array(["red", "green", "blue"])[np.arange(60) % 3], np.arange(60) % 4
+def test_a_level_of_a_symmetric_tree_has_one_set_of_categories():
+    """Of the setting and of the data; a feature of 40 categories of which some have a single document, and an unknown bin."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"query_id": np.arange(400) // 8, "x": rng.standard_normal(400), "size": rng.integers(0, 5, 400)})
+    frame["color"] = np.array([f"color {number}" for number in range(40)])[np.minimum(rng.geometric(0.1, 400) - 1, 39)]
+    frame["relevance"] = (frame["size"] % 2 + frame["color"].str.endswith(("3", "5", "8")) + (frame["x"] > 0)).astype(int)
     data = er.RankingData.from_frame(frame)
-    with pytest.raises(SettingError, match=r"cannot split categories \('color', 'size'\); give shape='best-first', or leave shape out"):
-        mart(categorical=["size"], shape="symmetric").fit(data)
-    assert mart(categorical=["size"]).fit(data).model_.scorer.to_record() == (
-        mart(categorical=["size"], shape="best-first").fit(data).model_.scorer.to_record()
-    )
+    table = mart(trees=3, bins=20, categorical=["size"], shape="symmetric", leaves=32).fit(data).model_.scorer.table
+    splits, features = table.start[1], data.feature_names
+    assert {features[number] for number in table.feature} == {"x", "size", "color"}
+    choices = []
+    for feature, place in zip(table.feature[:splits].tolist(), table.threshold[:splits].tolist(), strict=True):
+        sets = table.set_start[int(place) : int(place) + 2].tolist() if features[feature] != "x" else []
+        choices.append((feature, table.sets[slice(*sets)].tobytes() if sets else place))
+    levels = [choice for choice, _ in groupby(choices)]  # splits are listed level by level
+    assert len(levels) == len(set(levels)) < splits / 2
 
 
 # ---- data

@@ -5,7 +5,7 @@ that equal gains are equal here as well, and ties can be compared.
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import inf, isnan
 
@@ -184,25 +184,40 @@ class Tree:
                 yield b, frozenset(range(b + 1)) | (frozenset([missing]) if with_missing else frozenset()), frozenset(), rules.l2
 
     def _category_candidates(self, node, f):
-        rules, (_, h, n) = self.rules, self.sums(node.documents)
-        typical = 10 * h / n if n else 0.0
-        members = {b: [i for i in node.documents if self.binned.rows[i][f] == b] for b in range(self.binned.sizes[f] - 1)}
-        members = {b: documents for b, documents in members.items() if documents}
-        ratio = {b: self.sums(documents)[0] / (self.sums(documents)[1] + typical or inf) for b, documents in members.items()}
-        l2 = rules.l2 + (typical * self.units[1] if len(members) > 4 else 0.0)
+        for left_bins in self._category_sets(node.documents, f, draw(node.key, f)):
+            yield 0, left_bins, left_bins, self._category_l2(node, node.documents, f)
+
+    def _members(self, documents, f):
+        """Documents by known category, those with any."""
+        bins = [[i for i in documents if self.binned.rows[i][f] == b] for b in range(self.binned.sizes[f] - 1)]
+        return {b: members for b, members in enumerate(bins) if members}
+
+    def _typical(self, documents):
+        """The curvature of ten typical documents."""
+        _, h, n = self.sums(documents)
+        return 10 * h / n if n else 0.0
+
+    def _category_l2(self, node, documents, f):
+        """What is added to the curvatures of a node's children where ``documents`` have more than a few categories."""
+        return self.rules.l2 + (self._typical(node.documents) * self.units[1] if len(self._members(documents, f)) > 4 else 0.0)
+
+    def _category_sets(self, documents, f, drawn):
+        """The sets of categories whose ratios are lowest, and those whose ratios are highest."""
+        rules, members, typical = self.rules, self._members(documents, f), self._typical(documents)
+        ratio = {b: self.sums(some)[0] / (self.sums(some)[1] + typical or inf) for b, some in members.items()}
+        least = rules.min_group if len(members) > 4 else 1
         for rising in (True, False):
             order = sorted(members, key=lambda b: (ratio[b], b), reverse=not rising)
             ends, since = [], 0
             for k, b in enumerate(order):
                 since += len(members[b])
                 is_last = k + 1 == len(order)
-                if is_last or (ratio[b] != ratio[order[k + 1]] and since >= rules.min_group):
+                if is_last or (ratio[b] != ratio[order[k + 1]] and since >= least):
                     ends.append(k + 1)
                     since = 0
             if rules.extra and ends:
-                ends = [ends[draw(node.key, f) % len(ends)]]
-            for end in ends:
-                yield 0, frozenset(order[:end]), frozenset(order[:end]), l2
+                ends = [ends[drawn % len(ends)]]
+            yield from (frozenset(order[:end]) for end in ends)
 
     def _is_allowed(self, node, f):
         groups = self.rules.groups
@@ -288,14 +303,13 @@ class Tree:
                 break
             level_after, split_now = [], 0
             for node in level:
-                fits = any(node is other for other in open_leaves) and split_now < room and self._is_allowed(node, best[0])
-                together = self.contributions(node, best[0], best[2], self.rules.l2) if fits else None
+                fits = any(node is other for other in open_leaves) and split_now < room and self._is_allowed(node, best.feature)
+                together = self.contributions(node, best.feature, best.left_bins, self.rules.l2) if fits else None
                 if together is None:
                     level_after.append(node)
                     continue
-                f, b, left_bins, missing_left = best
-                gain = sum(self._side_contributions(node, f, left_bins)) - node.contribution
-                node.split = Split(gain, gain, f, b, missing_left, left_bins)
+                gain = sum(self._side_contributions(node, best.feature, best.left_bins)) - node.contribution
+                node.split = replace(best, gain=gain)
                 self._commit(node)
                 split_now += 1
                 level_after += node.children
@@ -307,28 +321,42 @@ class Tree:
             yield self._output(self.sums(side), node.output, node.low, node.high, self.rules.l2)[1]
 
     def _best_of_level(self, open_leaves):
-        best, best_score, rules = None, -inf, self.rules
+        best, rules = None, self.rules
         key = draw(self.root.key, len(self.committed))
         for f in self.features:
             nodes = [node for node in open_leaves if self._is_allowed(node, f)]
-            if self.binned.kinds[f] == CATEGORY or not nodes:
+            split = self._best_of_level_at(nodes, f, key)
+            if split is None or not split.gain > rules.min_gain:
                 continue
-            missing = self.binned.sizes[f] - 1
-            has_missing = self.binned.kinds[f] == NUMBER_OR_MISSING and any(
-                self.binned.rows[i][f] == missing for node in nodes for i in node.documents
-            )
-            factor = max(0.0, 1 + rules.noise * draw_normal(key, f)) if rules.noise else 1.0
-            cuts = range(missing)
-            for b in [draw(key ^ 0x6578747261, f) % len(cuts)] if rules.extra else cuts:
-                for with_missing in (False, True) if has_missing else (False,):
-                    left_bins = frozenset(range(b + 1)) | (frozenset([missing]) if with_missing else frozenset())
-                    gain = 0.0
-                    for node in nodes:
-                        together = self.contributions(node, f, left_bins, rules.l2)
-                        gain += 0.0 if together is None else together - node.contribution
-                    if gain > rules.min_gain and gain * factor > best_score:
-                        best, best_score = (f, b, left_bins, with_missing), gain * factor
+            split.score *= max(0.0, 1 + rules.noise * draw_normal(key, f)) if rules.noise else 1.0
+            if best is None or split.score > best.score:
+                best = split
         return best
+
+    def _best_of_level_at(self, nodes, f, key):
+        best, is_category = None, self.binned.kinds[f] == CATEGORY
+        documents = [i for node in nodes for i in node.documents]
+        candidates = self._category_candidates_of_level if is_category else self._cuts_of_level
+        for b, left_bins, categories in candidates(documents, f, key ^ 0x6578747261) if nodes else ():
+            gain = 0.0
+            for node in nodes:
+                l2 = self._category_l2(node, documents, f) if is_category else self.rules.l2
+                together = self.contributions(node, f, left_bins, l2)
+                gain += 0.0 if together is None else together - node.contribution
+            if best is None or gain > best.gain:
+                best = Split(gain, gain, f, b, self.binned.sizes[f] - 1 in left_bins, left_bins, categories)
+        return best
+
+    def _cuts_of_level(self, documents, f, key):
+        missing, kind = self.binned.sizes[f] - 1, self.binned.kinds[f]
+        has_missing = kind == NUMBER_OR_MISSING and any(self.binned.rows[i][f] == missing for i in documents)
+        for b in [draw(key, f) % missing] if self.rules.extra else range(missing):
+            for with_missing in (False, True) if has_missing else (False,):
+                yield b, frozenset(range(b + 1)) | (frozenset([missing]) if with_missing else frozenset()), frozenset()
+
+    def _category_candidates_of_level(self, documents, f, key):
+        for left_bins in self._category_sets(documents, f, draw(key, f)):
+            yield 0, left_bins, left_bins
 
     # ---- what has grown
 

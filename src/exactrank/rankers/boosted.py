@@ -97,7 +97,7 @@ class BoostedRanker(Ranker):
     shape: Literal["best-first", "symmetric"] | None = setting(
         default=None,
         help="How a tree grows: the leaf that gains most is split next, or all leaves of a level by the same split. By default symmetric"
-        f" where bags is left open and comes to {BAGS} and no other setting needs the best-first way; otherwise best-first.",
+        f" where bags is left open and comes to {BAGS}, and node_features is 1; otherwise best-first.",
     )
     l1: float = setting(default=0.0, help="Subtracted from the size of each leaf's slope.", at_least=0, at_most=1e100)
     min_gain: float = setting(default=0.0, help="Minimum gain of a split.", at_least=0, at_most=1e100)
@@ -154,8 +154,7 @@ class BoostedRanker(Ranker):
 
     def resolve_auto(self, data: Dataset) -> Mapping[str, object]:
         is_little = data.is_local and data.n_queries < MANY_QUERIES and mixed_queries(data).sum() >= FEW_MIXED
-        takes_any_shape = self.node_features == 1 and not self.categories(data.feature_names, data.levels)
-        is_symmetric = self.bags is None and is_little and takes_any_shape
+        is_symmetric = self.bags is None and is_little and self.node_features == 1
         values = {"bags": BAGS if is_little else 0, "shape": "symmetric" if is_symmetric else "best-first"}
         return {**super().resolve_auto(data), **{name: value for name, value in values.items() if getattr(self, name) is None}}
 
@@ -245,10 +244,6 @@ class BoostedRanker(Ranker):
         far = [name for name in self.categorical if data.offset is not None and data.offset[names.index(name)]]
         if far:
             raise SettingError(f"{far[0]!r} cannot be categorical: its values are too large for float32; number its categories from 0")
-        categories = self.categories(names, data.levels)
-        if self.shape == "symmetric" and categories:
-            named = name_list([repr(names[number]) for number in categories])
-            raise SettingError(f"symmetric trees cannot split categories ({named}); give shape='best-first', or leave shape out")
         unknown = [name for group in self.interactions for name in group if name not in names]
         if unknown:
             raise SettingError(f"interactions names {unknown[0]!r}, which is not a feature; there are {name_list(list(names))}")

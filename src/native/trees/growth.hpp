@@ -131,6 +131,7 @@ public:
                 if (nodes_[child].histogram) search(team, child);
         }
         pending_.clear();
+        if (rules_.is_symmetric) level_split_ = best_of_level(team);
     }
 
     // The tree so far, or all of it.
@@ -236,21 +237,28 @@ private:
         if (!may_split(node)) return release(node);
         const HistogramView view = node.histogram->view();
         const std::uint64_t most_drawn = drawn_below(node);
+        node.split = best_of_features(team, [&](SplitSearch& searcher, std::uint32_t f) {
+            return is_allowed(node, f, most_drawn) ? searcher.best(f, monotone(f), {view, &node.facts}) : Split{};
+        });
+        if (node.split.feature < 0 || !keeps_histograms_) release(node);
+    }
+
+    // The best of the splits that `search` finds, feature by feature.
+    template <class Search>
+    Split best_of_features(Team& team, const Search& search) const {
         const std::size_t count = choice_.features.size(), tasks = count < 16 ? 1 : std::min<std::size_t>(count / 8, 4 * team.threads()),
                           length = (count + tasks - 1) / tasks;
         std::vector<Split> best(tasks);
         team.for_each(tasks, [&](std::size_t t) {
             SplitSearch searcher(*layout_, rules_.split, units_, widths_);
             for (std::size_t k = t * length; k < std::min(count, (t + 1) * length); ++k) {
-                const std::uint32_t f = choice_.features[k];
-                if (!is_allowed(node, f, most_drawn)) continue;
-                Split split = searcher.best(f, monotone(f), view, node.facts);
+                Split split = search(searcher, choice_.features[k]);
                 if (split.gain > rules_.split.min_gain && split.score > best[t].score) best[t] = std::move(split);
             }
         });
         for (Split& split : best)
-            if (split.score > node.split.score) node.split = std::move(split);
-        if (node.split.feature < 0 || !keeps_histograms_) release(node);
+            if (split.score > best[0].score) best[0] = std::move(split);
+        return std::move(best[0]);
     }
 
     void release(Node& node) {
@@ -357,28 +365,31 @@ private:
 
     // The split of the next level, at all leaves that it can split.
     std::vector<Expansion> level() {
-        if (committed_.empty() && level_.empty()) level_ = {0};
-        std::vector<std::int32_t> open;
-        for (const std::int32_t node : level_)
-            if (may_split(nodes_[node]) && nodes_[node].histogram) open.push_back(node);
-        const std::size_t left = static_cast<std::size_t>(rules_.leaves) - committed_.size() - 1;
-        Split split = open.empty() || left == 0 ? Split{} : best_of_level(open);
+        const Split split = std::exchange(level_split_, {});
         if (split.feature < 0) return {};
+        std::vector<std::int32_t> chosen, next;
+        for (const std::int32_t node : level_)
+            if (chosen.size() < splits_left() && is_open(node) && meets_groups(nodes_[node], static_cast<std::uint32_t>(split.feature)) && splits_at(node, split))
+                chosen.push_back(node);
+        const bool is_last = chosen.size() == splits_left();
         std::vector<Expansion> asked;
-        std::vector<std::int32_t> next;
+        for (const std::int32_t node : chosen) asked.push_back(expand(node, is_last));
         for (const std::int32_t node : level_) {
-            const bool is_open = std::find(open.begin(), open.end(), node) != open.end();
-            if (!is_open || asked.size() == left || !meets_groups(nodes_[node], static_cast<std::uint32_t>(split.feature)) || !splits_at(node, split)) {
+            if (!nodes_[node].is_expanded) {
                 next.push_back(node);
                 continue;
             }
-            asked.push_back(expand(node, false));
             commit(node);
             next.push_back(nodes_[node].left), next.push_back(nodes_[node].right);
         }
-        level_ = next;
+        level_ = std::move(next);
         return asked;
     }
+
+    std::size_t splits_left() const { return static_cast<std::size_t>(rules_.leaves) - committed_.size() - 1; }
+
+    // May a leaf of the level be split?
+    bool is_open(std::int32_t node) const { return may_split(nodes_[node]) && nodes_[node].histogram; }
 
     // Gives `node` the split of its level with its own sums, unless a child would be too small.
     bool splits_at(std::int32_t number, const Split& split) {
@@ -395,35 +406,15 @@ private:
         return direction == 0 || direction * (sides[1].value - sides[0].value) >= 0;
     }
 
-    Split best_of_level(const std::vector<std::int32_t>& open) {
-        Split best;
-        SplitSearch searcher(*layout_, rules_.split, units_, widths_);
-        const Node& root = nodes_[0];
-        const std::uint64_t level_key = draw(root.facts.key, committed_.size());
-        for (const std::uint32_t f : choice_.features) {
-            const BinLayout::Feature& feature = layout_->features[f];
-            if (feature.kind == BinLayout::category) continue;
-            SplitSearch::LevelGains gains;
-            bool has_missing = false;
-            for (const std::int32_t number : open) {
-                const Node& node = nodes_[number];
-                if (!meets_groups(node, f)) continue;  // leaves that an earlier level did not split have shorter paths
-                const HistogramView view = node.histogram->view();
-                searcher.add_gains(f, monotone(f), view, node.facts, gains);
-                has_missing |= feature.kind == BinLayout::number_or_missing && view.at(feature.cell + feature.known()).rest != 0;
-            }
-            const double factor = rules_.split.noise > 0 ? std::max(0.0, 1 + rules_.split.noise * draw_normal(level_key, f)) : 1.0;
-            const std::size_t cuts = gains.right.size(), only = rules_.split.extra && cuts > 0 ? draw(level_key ^ 0x6578747261, f) % cuts : cuts;
-            for (std::uint32_t b = 0; b < cuts; ++b)
-                for (const bool is_left : {false, true}) {
-                    const double gain = (is_left ? gains.left : gains.right)[b];
-                    if (only < cuts && b != only) continue;
-                    if (!(gain > rules_.split.min_gain) || !(gain * factor > best.score)) continue;
-                    best.gain = gain, best.score = gain * factor, best.feature = static_cast<std::int32_t>(f), best.bin = b, best.missing_left = is_left;
-                    if (!has_missing) best.missing_left = false;
-                }
-        }
-        return best;
+    Split best_of_level(Team& team) const {
+        if (splits_left() == 0) return {};
+        const std::uint64_t key = draw(nodes_[0].facts.key, committed_.size());
+        return best_of_features(team, [&](SplitSearch& searcher, std::uint32_t f) {
+            std::vector<SplitSearch::Leaf> leaves;
+            for (const std::int32_t node : level_)  // leaves that an earlier level did not split have shorter paths
+                if (is_open(node) && meets_groups(nodes_[node], f)) leaves.push_back({nodes_[node].histogram->view(), &nodes_[node].facts});
+            return leaves.empty() ? Split{} : searcher.best_of_level(f, monotone(f), leaves, key);
+        });
     }
 
     std::shared_ptr<const BinLayout> layout_;
@@ -434,7 +425,8 @@ private:
     Widths widths_;
     bool keeps_histograms_ = true;
     std::vector<Node> nodes_;
-    std::vector<std::int32_t> heap_, committed_, level_;
+    std::vector<std::int32_t> heap_, committed_, level_{0};
+    Split level_split_;
     std::vector<Expansion> pending_;
 };
 

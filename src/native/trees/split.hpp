@@ -13,6 +13,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -140,44 +141,34 @@ public:
     SplitSearch(const BinLayout& layout, const SplitRules& rules, const Units& units, const Widths& widths)
         : layout_(layout), rules_(rules), units_(units), widths_(widths) {}
 
+    // A leaf of a level.
+    struct Leaf {
+        HistogramView histogram;
+        const NodeFacts* facts;
+    };
+
     // The best split of a node at a feature that may only rise (1) or fall (-1) with it; its gain is minus infinity where there is none.
-    Split best(std::uint32_t f, int monotone, const HistogramView& histogram, const NodeFacts& node) {
+    Split best(std::uint32_t f, int monotone, const Leaf& leaf) {
         const BinLayout::Feature& feature = layout_.features[f];
         Split split;
         if (feature.kind == BinLayout::category)
-            search_categories(feature, histogram, node, split);
+            search_categories(feature, leaf, split);
         else
-            search_numbers(feature, monotone, histogram, node, split);
+            search_numbers(feature, monotone, leaf.histogram, *leaf.facts, split);
         if (split.gain == none) return split;
-        split.feature = static_cast<std::int32_t>(f);
-        split.gain -= node.contribution;
-        split.score = split.gain;
-        if (rules_.noise > 0) split.score *= std::max(0.0, 1 + rules_.noise * draw_normal(node.key ^ 0x6e6f697365, f));
-        return split;
+        split.gain -= leaf.facts->contribution;
+        return scored(std::move(split), f, leaf.facts->key ^ 0x6e6f697365);
     }
 
-    // What a split of several nodes at once gains: its candidates are those of `candidates`, which are the same for all nodes.
-    struct LevelGains {
-        std::vector<double> right, left;  // of each bin, with missing values on that side
-    };
-
-    // Adds the gains of a node, 0 where it cannot be split, to those of a level.
-    void add_gains(std::uint32_t f, int monotone, const HistogramView& histogram, const NodeFacts& node, LevelGains& level) {
+    // The same for all leaves of a level that it can split, in whose gains it counts 0 for others; `key` is of the level, for draws.
+    Split best_of_level(std::uint32_t f, int monotone, std::span<const Leaf> level, std::uint64_t key) {
         const BinLayout::Feature& feature = layout_.features[f];
-        const std::size_t cuts = cut_count(feature);
-        if (level.right.empty()) level.right.assign(cuts, 0.0), level.left.assign(cuts, 0.0);
-        const ForceSums missing = accumulate(feature, histogram);
-        const double base = node.contribution;
-        for (const bool is_left : {false, true}) {
-            if (is_left && missing.rest == 0) {
-                for (std::size_t b = 0; b < cuts; ++b) level.left[b] += gains_[b] != none ? gains_[b] - base : 0.0;
-                continue;
-            }
-            if (is_left) shift(cuts, missing);
-            fill_gains(cuts, monotone, node);
-            std::vector<double>& sums = is_left ? level.left : level.right;
-            for (std::size_t b = 0; b < cuts; ++b) sums[b] += gains_[b] != none ? gains_[b] - base : 0.0;
-        }
+        Split split;
+        if (feature.kind == BinLayout::category)
+            search_categories_of_level(feature, level, key ^ 0x6578747261, split);
+        else
+            search_numbers_of_level(feature, monotone, level, key ^ 0x6578747261, split);
+        return split.gain == none ? split : scored(std::move(split), f, key);
     }
 
     // The sums of the left child if a node is split there; sound where neither child is too small.
@@ -213,7 +204,7 @@ private:
     // Sums of a feature from its first bin on, into slope_ and rest_; returns those of missing values.
     ForceSums accumulate(const BinLayout::Feature& feature, const HistogramView& histogram) {
         const std::size_t known = feature.known();
-        if (slope_.size() < known) slope_.resize(known), rest_.resize(known), gains_.resize(known);
+        reserve(known);
         ForceSums sums;
         for (std::size_t b = 0; b < known; ++b) {
             sums = sums + histogram.at(feature.cell + b);
@@ -251,11 +242,12 @@ private:
     }
 
     double fill_plain_gains(std::size_t first, std::size_t cuts, const NodeFacts& node, double l2) {
+        const double min_bend = rules_.min_curvature / units_.bend;
         const GainTerms terms{node.sums.slope,
                               node.sums.rest,
                               widths_.count,
                               rules_.min_documents,
-                              rules_.min_curvature / units_.bend,
+                              rules_.l2 > 0 ? min_bend : std::max(min_bend, 1.0),  // 0 divides nothing, whatever is added for categories
                               rules_.l1 / units_.slope,
                               l2 / units_.bend,
                               units_.slope / units_.bend * units_.slope};
@@ -275,7 +267,7 @@ private:
         const ForceSums missing = accumulate(feature, histogram);
         std::size_t first = 0, cuts = cut_count(feature);
         if (rules_.extra && cuts > 0) {
-            first = draw(node.key, static_cast<std::uint64_t>(&feature - layout_.features.data())) % cuts;
+            first = draw(node.key, number_of(feature)) % cuts;
             cuts = first + 1;
         }
         take_best(first, cuts, fill_gains_from(first, cuts, monotone, node, rules_.l2), false, split);
@@ -287,55 +279,131 @@ private:
         take_best(first, cuts, fill_gains_from(first, cuts, monotone, node, rules_.l2), true, split);
     }
 
-    // Categories by the ratio of slope and curvature, smoothed by ten documents of the node, lowest first; a cut has all below it, or all
-    // above it, on the left. Categories of the same ratio stay together, so that their numbers do not matter. A few categories are not smoothed
-    // when gains are computed, and may be split however few documents lie between two cuts: so few choices cannot fit much noise.
-    void search_categories(const BinLayout::Feature& feature, const HistogramView& histogram, const NodeFacts& node, Split& split) {
-        const auto documents = static_cast<double>(node.sums.count(widths_));
-        const double typical = documents > 0 ? 10 * static_cast<double>(node.sums.bend(widths_)) / documents : 0.0;
+    void search_numbers_of_level(const BinLayout::Feature& feature, int monotone, std::span<const Leaf> level, std::uint64_t key, Split& split) {
+        const std::size_t cuts = cut_count(feature);
+        if (cuts == 0) return;
+        std::vector<double> gains[2] = {std::vector<double>(cuts), std::vector<double>(cuts)};  // with missing values on the right, and on the left
+        bool has_missing = false;
+        for (const Leaf& leaf : level) {
+            const ForceSums missing = accumulate(feature, leaf.histogram);
+            fill_gains(cuts, monotone, *leaf.facts);
+            add_gains(cuts, *leaf.facts, gains[0].data());
+            if (missing.rest != 0) {
+                shift(cuts, missing);
+                fill_gains(cuts, monotone, *leaf.facts);
+                has_missing = true;
+            }
+            add_gains(cuts, *leaf.facts, gains[1].data());
+        }
+        std::size_t first = 0, last = cuts;
+        if (rules_.extra) first = draw(key, number_of(feature)) % cuts, last = first + 1;
+        for (std::size_t b = first; b < last; ++b)
+            for (const bool is_left : {false, has_missing})
+                if (gains[is_left][b] > split.gain)
+                    split.gain = gains[is_left][b], split.bin = static_cast<std::uint32_t>(b), split.missing_left = is_left;
+    }
+
+    // Adds the gains of a node, 0 where it cannot be split, to those of a level.
+    void add_gains(std::size_t cuts, const NodeFacts& node, double* level) const {
+        for (std::size_t b = 0; b < cuts; ++b) level[b] += gains_[b] != none ? gains_[b] - node.contribution : 0.0;
+    }
+
+    // Categories with documents in the order of a ratio, and where they may be cut: after how many of them.
+    struct CategoryCuts {
         std::vector<std::uint32_t> order;
-        std::vector<double> ratio(feature.known());
-        for (std::uint32_t b = 0; b < feature.known(); ++b) {
-            const ForceSums sums = histogram.at(feature.cell + b);
-            if (sums.count(widths_) == 0) continue;
-            const double bend = static_cast<double>(sums.bend(widths_)) + typical;
-            ratio[b] = bend > 0 ? static_cast<double>(sums.slope) / bend : 0.0;
+        std::vector<std::size_t> ends;
+    };
+
+    // Ten typical documents' curvature.
+    double typical_bend(const ForceSums& sums) const {
+        const auto documents = static_cast<double>(sums.count(widths_));
+        return documents > 0 ? 10 * static_cast<double>(sums.bend(widths_)) / documents : 0.0;
+    }
+
+    // Categories by the ratio of slope and curvature over all leaves, smoothed by ten documents, lowest first and highest first; those before a
+    // cut go left. Categories of the same ratio stay together, so that their numbers do not matter. A few categories are not smoothed when
+    // gains are computed, and may be split however few documents lie between two cuts: so few choices cannot fit much noise.
+    std::array<CategoryCuts, 2> cuts_of_categories(const BinLayout::Feature& feature, std::span<const Leaf> leaves, std::uint64_t key) const {
+        std::vector<ForceSums> sums(feature.known());
+        ForceSums all;
+        for (const auto& [histogram, facts] : leaves) {
+            all = all + facts->sums;
+            for (std::uint32_t b = 0; b < feature.known(); ++b) sums[b] = sums[b] + histogram.at(feature.cell + b);
+        }
+        std::array<CategoryCuts, 2> cuts;
+        std::vector<std::uint32_t>& order = cuts[0].order;
+        std::vector<double> ratio(sums.size());
+        const double typical = typical_bend(all);
+        for (std::uint32_t b = 0; b < sums.size(); ++b) {
+            if (sums[b].count(widths_) == 0) continue;
+            const double bend = static_cast<double>(sums[b].bend(widths_)) + typical;
+            ratio[b] = bend > 0 ? static_cast<double>(sums[b].slope) / bend : 0.0;
             order.push_back(b);
         }
         std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return ratio[a] < ratio[b]; });
-        if (slope_.size() < order.size()) slope_.resize(order.size()), rest_.resize(order.size()), gains_.resize(order.size());
-        const double l2 = rules_.l2 + (order.size() > few_categories ? typical * units_.bend : 0.0);
-        for (const bool is_reversed : {false, true}) {
-            if (is_reversed) std::reverse(order.begin(), order.end());
-            search_order(feature, histogram, node, order, ratio, l2, split);
+        cuts[1].order.assign(order.rbegin(), order.rend());
+        const std::int64_t min_group = order.size() > few_categories ? rules_.min_group : 1;
+        for (auto& [sorted, ends] : cuts) {
+            std::int64_t since = 0;
+            for (std::size_t k = 0; k < sorted.size(); ++k) {
+                since += sums[sorted[k]].count(widths_);
+                if (k + 1 < sorted.size() && (ratio[sorted[k]] == ratio[sorted[k + 1]] || since < min_group)) continue;
+                ends.push_back(k + 1), since = 0;
+            }
+            if (rules_.extra && !ends.empty()) ends = {ends[draw(key, number_of(feature)) % ends.size()]};
+        }
+        return cuts;
+    }
+
+    // What the children of a leaf contribute for each cut.
+    void fill_category_gains(const BinLayout::Feature& feature, const CategoryCuts& cuts, const Leaf& leaf) {
+        reserve(cuts.ends.size());
+        ForceSums sums;
+        std::size_t k = 0;
+        for (std::size_t c = 0; c < cuts.ends.size(); ++c) {
+            for (; k < cuts.ends[c]; ++k) sums = sums + leaf.histogram.at(feature.cell + cuts.order[k]);
+            slope_[c] = sums.slope, rest_[c] = sums.rest;
+        }
+        const double added = cuts.order.size() > few_categories ? typical_bend(leaf.facts->sums) * units_.bend : 0.0;
+        fill_gains_from(0, cuts.ends.size(), 0, *leaf.facts, rules_.l2 + added);
+    }
+
+    void search_categories(const BinLayout::Feature& feature, const Leaf& leaf, Split& split) {
+        for (const CategoryCuts& cuts : cuts_of_categories(feature, {&leaf, 1}, leaf.facts->key)) {
+            fill_category_gains(feature, cuts, leaf);
+            for (std::size_t c = 0; c < cuts.ends.size(); ++c)
+                if (gains_[c] > split.gain) take_categories(feature, cuts, c, gains_[c], split), split.left = {slope_[c], rest_[c]};
         }
     }
 
-    void search_order(const BinLayout::Feature& feature, const HistogramView& histogram, const NodeFacts& node, const std::vector<std::uint32_t>& order,
-                      const std::vector<double>& ratio, double l2, Split& split) {
-        std::vector<std::size_t> ends;  // of the candidates: how many categories are on the left
-        ForceSums sums;
-        const std::int64_t min_group = order.size() > few_categories ? rules_.min_group : 1;
-        std::int64_t since = 0;
-        for (std::size_t k = 0; k < order.size(); ++k) {
-            const ForceSums category = histogram.at(feature.cell + order[k]);
-            sums = sums + category, since += category.count(widths_);
-            if (k + 1 < order.size() && (ratio[order[k]] == ratio[order[k + 1]] || since < min_group)) continue;
-            slope_[ends.size()] = sums.slope, rest_[ends.size()] = sums.rest;
-            ends.push_back(k + 1), since = 0;
+    void search_categories_of_level(const BinLayout::Feature& feature, std::span<const Leaf> level, std::uint64_t key, Split& split) {
+        for (const CategoryCuts& cuts : cuts_of_categories(feature, level, key)) {
+            std::vector<double> gains(cuts.ends.size());
+            for (const Leaf& leaf : level) {
+                fill_category_gains(feature, cuts, leaf);
+                add_gains(gains.size(), *leaf.facts, gains.data());
+            }
+            for (std::size_t c = 0; c < gains.size(); ++c)
+                if (gains[c] > split.gain) take_categories(feature, cuts, c, gains[c], split);
         }
-        if (rules_.extra && !ends.empty()) {
-            const std::size_t drawn = draw(node.key, static_cast<std::uint64_t>(&feature - layout_.features.data())) % ends.size();
-            slope_[0] = slope_[drawn], rest_[0] = rest_[drawn];
-            ends = {ends[drawn]};
-        }
-        fill_gains_from(0, ends.size(), 0, node, l2);
-        for (std::size_t c = 0; c < ends.size(); ++c) {
-            if (!(gains_[c] > split.gain)) continue;
-            split.gain = gains_[c], split.left = {slope_[c], rest_[c]};
-            split.categories.assign((feature.known() + 63) / 64, 0);
-            for (std::size_t k = 0; k < ends[c]; ++k) split.categories[order[k] / 64] |= std::uint64_t{1} << order[k] % 64;
-        }
+    }
+
+    static void take_categories(const BinLayout::Feature& feature, const CategoryCuts& cuts, std::size_t c, double gain, Split& split) {
+        split.gain = gain;
+        split.categories.assign((feature.known() + 63) / 64, 0);
+        for (std::size_t k = 0; k < cuts.ends[c]; ++k) split.categories[cuts.order[k] / 64] |= std::uint64_t{1} << cuts.order[k] % 64;
+    }
+
+    std::size_t number_of(const BinLayout::Feature& feature) const { return static_cast<std::size_t>(&feature - layout_.features.data()); }
+
+    Split scored(Split split, std::uint32_t f, std::uint64_t key) const {
+        split.feature = static_cast<std::int32_t>(f);
+        split.score = rules_.noise > 0 ? split.gain * std::max(0.0, 1 + rules_.noise * draw_normal(key, f)) : split.gain;
+        return split;
+    }
+
+    void reserve(std::size_t cuts) {
+        if (slope_.size() < cuts) slope_.resize(cuts), rest_.resize(cuts), gains_.resize(cuts);
     }
 
     static constexpr std::size_t few_categories = 4;

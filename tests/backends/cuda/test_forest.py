@@ -135,7 +135,7 @@ def test_forces_are_those_of_the_processor_to_the_bit(gpu, objective, weights):
 
 RANKERS = [
     lambda **more: er.MART("nDCG@10", **more),
-    lambda **more: er.MART("nDCG@10", within=True, shape="symmetric", **more | {"categorical": ()}),  # which splits no categories
+    lambda **more: er.MART("nDCG@10", within=True, shape="symmetric", **more),
     lambda **more: er.LambdaMART("nDCG@10", **more),
     lambda **more: er.LambdaMART("AP", lambdas="step", **more),  # on the processor, and without curvature
     lambda **more: er.LambdaMART("nDCG@5", lambdas="sampled", **more),

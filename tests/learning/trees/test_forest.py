@@ -193,9 +193,10 @@ def test_a_tree_is_the_twins(case):
     assert leaf.tolist() == [theirs.leaf_of(row) for row in theirs.binned.rows]
 
 
-@given(cases(symmetric=True))
-@settings(max_examples=100)
+@given(cases(symmetric=True, kinds=st.sampled_from([NUMBER_OR_MISSING, CATEGORY, CATEGORY])))
+@settings(max_examples=150)
 def test_a_symmetric_tree_is_the_twins(case):
+    case = replace(case, rules=replace(case.rules, min_gain=min(case.rules.min_gain, 1.3), leaves=max(case.rules.leaves, 5)))
     ours, theirs = case.grown()[0], case.twin()
     assert structure(ours) == theirs.structure()
     np.testing.assert_allclose(ours.gain, theirs.gains(), rtol=1e-9, atol=1e-300)
@@ -381,7 +382,7 @@ def test_a_document_with_twice_the_force_is_two_documents(case):
     assert our_leaf[np.repeat(chosen, copies)].tolist() == np.repeat(their_leaf[chosen], copies[chosen]).tolist()
 
 
-@given(cases(kinds=st.just(CATEGORY), symmetric=False), SEEDS)
+@given(cases(kinds=st.just(CATEGORY)), SEEDS)
 @settings(max_examples=80)
 def test_the_numbers_of_categories_do_not_matter(case, seed):
     """Other names, the same leaves."""

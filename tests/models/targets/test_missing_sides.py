@@ -54,21 +54,22 @@ def test_features_whose_missing_values_are_not_zeros_are_known(seed, shape):
     np.testing.assert_array_equal(scorer.score(filled), scorer.score(rows))
 
 
-def categories(seed):
+def categories(seed, shape):
     """Trees that split two features at sets of categories, and rows of known, unknown and missing ones."""
     rng, names = np.random.default_rng(seed), ["x", "color", "shop"]
     X = np.stack([rng.normal(size=200), rng.integers(0, 6, 200), rng.integers(0, 40, 200)], axis=1).astype(np.float32)
     X[rng.random(X.shape) < 0.1] = np.nan
     liked = np.isin(X[:, 1], [1, 4]) + np.isin(X[:, 2] % 5, [0, 3])
-    ranker = er.LambdaMART(trees=6, leaves=6, min_documents=1, bags=0, categorical=names[1:], seed=seed % 1000)
+    ranker = er.LambdaMART(trees=6, leaves=6, min_documents=1, bags=0, shape=shape, categorical=names[1:], seed=seed % 1000)
     scorer = ranker.fit(categorical_data(X, liked.astype(int), feature_names=names)).model_.scorer
     others = np.array([0, 5, 6, 31, 32, 40, 1e3, 2.0**31, 4e9, -1, -0.5, 2.5, np.nan])
     return scorer, np.array(list(itertools.product([0.0, np.nan], others, others)), np.float32)
 
 
+@pytest.mark.parametrize("shape", ["best-first", "symmetric"])
 @pytest.mark.parametrize("seed", range(3))
-def test_unknown_categories_go_where_missing_ones_go_in_lightgbm_too(seed):
-    scorer, rows = categories(seed)
+def test_unknown_categories_go_where_missing_ones_go_in_lightgbm_too(seed, shape):
+    scorer, rows = categories(seed, shape)
     export = er.export(scorer, "lightgbm")
     np.testing.assert_array_equal(export.target.scores(export.content, rows.astype(float), scorer.feature_names), scorer.score(rows))
     unknown, missing = rows.copy(), rows.copy()
@@ -82,7 +83,7 @@ def test_unknown_categories_go_where_missing_ones_go_in_lightgbm_too(seed):
 @pytest.mark.parametrize("target", sorted(set(TARGETS) - {"lightgbm"}))
 def test_targets_without_categories_name_the_features(target):
     with pytest.raises(IncompatibleError, match=r"a categorical split, .* train without 'color', 'shop'$"):
-        er.export(categories(0)[0], target)
+        er.export(categories(0, "symmetric")[0], target)
 
 
 def test_a_text_that_training_did_not_see_is_missing_in_lightgbm_too():
