@@ -210,6 +210,7 @@ def section(name: str) -> Iterator[str]:
     if failed:
         yield from ("", "| does not hold | scale | left | right |", "|---|---|---|---|")
         yield from (f"| {says} | {key} | {left:.4g} | {right:.4g} |" for key, says, left, right in failed)
+        yield from ("", f"*Tried:* {kind.tried}") if kind.tried else ()
     for key, entry in entries.items():
         for title, lines in entry["tables"].items():
             yield from ("", f"*{title}* ({key})", "", *lines)

@@ -91,7 +91,7 @@ def trial(name, group, ours, methods=METHODS):
     """DirectRank at ``ours``, all others near 0.5, no two alike."""
     others = {method: 0.5 + i / 1000 for i, method in enumerate(methods)}
     values = others | {OURS: ours}
-    return LetorTrial(name, group, {method: np.full(10, value) for method, value in values.items()}, values, np.zeros(0))
+    return LetorTrial(name, group, {method: np.full(10, value) for method, value in values.items()}, values, *2 * [np.zeros(0)])
 
 
 @pytest.mark.parametrize("holds", [True, False])
@@ -194,11 +194,14 @@ def test_of_several_starts_map_chooses(tmp_path):
     value = {measure: [er.evaluate(valid, ranker.predict(valid), measure).per_query.mean() for ranker in starts] for measure in (ndcg, ap)}
     best = starts[int(np.argmax(value[ap]))]
     shown = {row[1]: row[2:] for row in found.tables[1].rows}[OURS]
-    theirs = [[er.evaluate(test, r.predict(test), f"nDCG@{k}", preset="letor").per_query.mean() for k in SHOWN] for r in starts]
-    assert shown == pytest.approx(theirs[starts.index(best)])
+    measures = (*(f"nDCG@{k}" for k in SHOWN), "AP")
+    theirs = [[er.evaluate(test, r.predict(test), name, preset="letor").per_query.mean() for name in measures] for r in starts]
+    assert shown == pytest.approx(theirs[starts.index(best)][:-1])
     worth = {row[1]: row[2:] for row in found.tables[2].rows}
-    assert worth["chosen"] == shown
-    assert worth["mean of all"] == pytest.approx(np.mean(theirs, axis=0))
+    assert worth["chosen, by MAP on validation data"] == pytest.approx(theirs[starts.index(best)])
+    half = np.argsort(value[ap])[2:]
+    assert worth["better half by MAP on validation data"] == pytest.approx(np.mean([theirs[number] for number in half], axis=0))
+    assert worth["all"] == pytest.approx(np.mean(theirs, axis=0))
     assert worth["standard deviation, by lot"] == pytest.approx(np.std(theirs, axis=0, ddof=1))
 
 

@@ -62,6 +62,7 @@ class Experiment(ABC):
     where: ClassVar[tuple[str, ...]]  #: the figures and tables that it reproduces
     published: ClassVar[str]  #: what they found; the first sentence is a summary
     differs: ClassVar[str]  #: how its settings differ from the published ones
+    tried: ClassVar[str] = ""  #: what was tried where the verdict is another one
     estimate: ClassVar[str]  #: how long it takes on the scale of the paper, on one core
     _full: ClassVar[Mapping[str, Any]]
     polynomial: ClassVar[type[CubicPolynomial]] = CubicPolynomial  #: the artificial data
