@@ -31,16 +31,16 @@ RANKERS = {
 REPEATS = 3
 
 
-def fits(given: list[er.RankingData], with_ranklib: bool) -> None:
+def fits(datasets: list[er.RankingData], with_ranklib: bool) -> None:
     pin(1)
-    train, valid, _ = given
+    train, valid, _ = datasets
     rankers = {name: make() for name, make in RANKERS.items()}
     times = interleaved({name: lambda r=ranker: r.fit(train, valid=valid) for name, ranker in rankers.items()}, REPEATS)
     rows = []
     for name, ranker in rankers.items():
         seconds, quality = RANKLIB[name.partition(",")[0]]
         theirs = [f"{seconds / times[name]:.0f}", f"{quality:.3f}"] if with_ranklib else ["", ""]
-        measured = [f"{score(data, ranker.predict(data)):.4f}" for data in given]
+        measured = [f"{score(data, ranker.predict(data)):.4f}" for data in datasets]
         rows.append([name, str(ranker.model_.training["steps"]), f"{times[name]:.2f}", *measured, *theirs])
     header = ["", "rounds", "s", "training", "validation", "test", "RankLib's time / ours", "RankLib, test"]
     table("fits", f"{train}: fits with validation data, one core, NDCG@10", header, rows, in_yards(times))

@@ -76,9 +76,9 @@ def main() -> None:
         rows = []
         for log in ("log.parquet", "log.csv"):
             command = [sys.executable, __file__, str(folder / log), str(folder / "features.xr")]
-            found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-            seconds = [f"{found[step]:.1f} s" for step in ("read", "propensities", "to data", "in all")]
-            rows.append([log, f"{found['impressions']:,}", f"{found['documents']:,}", *seconds, f"{found['memory']:.2f} GB"])
+            record = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            seconds = [f"{record[step]:.1f} s" for step in ("read", "propensities", "to data", "in all")]
+            rows.append([log, f"{record['impressions']:,}", f"{record['documents']:,}", *seconds, f"{record['memory']:.2f} GB"])
         columns = ["log", "impressions", "documents", "read", "propensities", "to data", "in all", "most memory"]
         table("clicks", "From a click log to data", columns, rows, {})
 

@@ -24,13 +24,13 @@ METHODS = ("directrank", "lambdarank", "structuredrank", "mart", "lambdamart", "
 MEASURES = ("nDCG@10", "AP(rel=3)")
 
 
-def loop(data: er.RankingData, found: er.Comparison, folds: int) -> float:
+def loop(data: er.RankingData, comparison: er.Comparison, folds: int) -> float:
     """Seconds of the same fits and measurements, trials and final ones, in this process."""
     seconds = 0.0
     with tempfile.TemporaryDirectory() as scratch:
         for division in divide("data", data, folds, 0, Path(scratch)).divisions:
             task = ContenderTask("data", division.read(), division.test.rows, MEASURES[0], 0, 1)
-            for fit in (each for each in found.fits if each.fold == division.name):
+            for fit in (each for each in comparison.fits if each.fold == division.name):
                 contender = find_contender(fit.method)
                 for settings in [*(trial.settings for trial in fit.trials), None]:
                     begun = time.perf_counter()
@@ -43,19 +43,19 @@ def loop(data: er.RankingData, found: er.Comparison, folds: int) -> float:
 
 
 def main() -> None:
-    given = argparse.ArgumentParser(description=__doc__)
-    given.add_argument("--queries", type=int, default=1000)
-    given.add_argument("--trials", type=int, default=5)
-    given.add_argument("--folds", type=int, default=3)
-    options = given.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--trials", type=int, default=5)
+    parser.add_argument("--folds", type=int, default=3)
+    options = parser.parse_args()
     data = CubicPolynomial(features=40, documents=40, noise=0.5).data(options.queries)
     cores = thread_count(None)
     with tempfile.TemporaryDirectory() as folder:
         begun = time.perf_counter()
-        found = er.compare(data, METHODS, MEASURES, folds=options.folds, trials=options.trials, out=Path(folder) / "out")
+        comparison = er.compare(data, METHODS, MEASURES, folds=options.folds, trials=options.trials, out=Path(folder) / "out")
         whole = time.perf_counter() - begun
-    inside = sum(fit.seconds + sum(trial.seconds for trial in fit.trials) for fit in found.fits)
-    alone = loop(data, found, options.folds)
+    inside = sum(fit.seconds + sum(trial.seconds for trial in fit.trials) for fit in comparison.fits)
+    alone = loop(data, comparison, options.folds)
     rows = [
         ["compare, wall time", f"{whole:.1f}", f"{whole / (alone / cores):.3f}"],
         [f"a loop, over {cores} cores", f"{alone / cores:.1f}", "1"],

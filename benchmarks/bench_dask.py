@@ -61,8 +61,8 @@ def methods(queries, features):
 def main():
     from distributed import Client, LocalCluster
 
-    given = sys.argv[1:]
-    documents, features = (int(word) for word in (*given[:2], *("1000000", "20")[len(given[:2]) :]))
+    arguments = sys.argv[1:]
+    documents, features = (int(word) for word in (*arguments[:2], *("1000000", "20")[len(arguments[:2]) :]))
     documents -= documents % DOCUMENTS_PER_QUERY
     data = made(documents, features)
     with tempfile.TemporaryDirectory() as folder:
@@ -73,7 +73,7 @@ def main():
         shards = er.read_shards(large)
         with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster, Client(cluster) as client:
             for name, method in methods(data.n_queries, features).items():
-                if not name.startswith(given[2] if len(given) > 2 else ""):
+                if not name.startswith(arguments[2] if len(arguments) > 2 else ""):
                     continue
                 method.make(threads=1, backend=er.DaskBackend(client)).fit(er.read_shards(small))
                 here, ours = timed(method.make(threads=2), data)

@@ -53,12 +53,12 @@ def large_fit() -> None:
     ends: list[float] = []
     model = er.DirectRank(bags=0, start="random").fit(data, progress=lambda progress: ends.append(time.perf_counter()))
     rounds = np.diff(ends)
-    fit, all_told, own = ends[-1] - start, peak() / data.X.nbytes, (peak() - before) / data.X.nbytes
+    fit, all_told, own_matrices = ends[-1] - start, peak() / data.X.nbytes, (peak() - before) / data.X.nbytes
     rows = [
         ["a round over all weights", f"{rounds.mean():.1f} s ({rounds.min():.1f} to {rounds.max():.1f})"],
         [f"a fit, which converges in {len(rounds)} rounds", f"{fit:.0f} s"],
         ["peak memory / matrix", f"{all_told:.2f}"],
-        ["the same without interpreter and libraries", f"{own:.2f}"],
+        ["the same without interpreter and libraries", f"{own_matrices:.2f}"],
         ["training nDCG@10", f"{model.history_[-1].value:.4f}"],
     ]
     table("large", f"{data}, from one random start", ["", ""], rows, in_yards({"a round": rounds.mean()}) | {"memory": all_told})
@@ -124,12 +124,12 @@ def small_fits(folder: Path | None) -> None:
 def main() -> None:
     options = with_artificial(__doc__)
     options.add_argument("--only", choices=["small", "large"], help="large: in this process, whose memory is measured")
-    given = options.parse_args()
-    if given.only == "large":
+    arguments = options.parse_args()
+    if arguments.only == "large":
         large_fit()
         return
-    small_fits(given.artificial)
-    if given.only is None:
+    small_fits(arguments.artificial)
+    if arguments.only is None:
         subprocess.run([sys.executable, __file__, "--only", "large"], env=os.environ | {"ARTIFICIAL": ""}, check=True)
 
 

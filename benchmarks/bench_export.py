@@ -23,12 +23,12 @@ def exports(trees: er.models.TreeEnsemble) -> None:
     linear, printed, times = er.models.Linear(np.linspace(-1, 1, FEATURES), trees.feature_names), [], {}
     for name in TARGETS:
         try:
-            made, scorer = er.export(trees, name), trees
+            export, scorer = er.export(trees, name), trees
         except er.errors.IncompatibleError:
-            made, scorer = er.export(linear, name), linear
+            export, scorer = er.export(linear, name), linear
         times[name] = best(lambda scorer=scorer, name=name: er.export(scorer, name), 3)
         what = f"{TREES} trees of {LEAVES} leaves" if scorer is trees else "a linear model; it cannot express that many trees"
-        printed.append([name, what, f"{times[name]:.3f}", f"{len(made.content) / 1e6:.2f}"])
+        printed.append([name, what, f"{times[name]:.3f}", f"{len(export.content) / 1e6:.2f}"])
     table("targets", "Exports, one core", ["target", "model", "s", "MB"], printed, in_yards(times))
 
 
@@ -38,8 +38,8 @@ def session(model: er.Model, X: np.ndarray, numbers: str) -> Callable[[], np.nda
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     made = onnxruntime.InferenceSession(er.export(model, "onnx", numbers=numbers).content, options, providers=["CPUExecutionProvider"])
-    given = {"x": X.astype(np.float64 if numbers == "double" else np.float32)}
-    return lambda: made.run(["score"], given)[0][:, 0]
+    arguments = {"x": X.astype(np.float64 if numbers == "double" else np.float32)}
+    return lambda: made.run(["score"], arguments)[0][:, 0]
 
 
 def scoring(trees: er.models.TreeEnsemble, booster: object, documents: int = 100) -> None:

@@ -70,14 +70,14 @@ def against_ranx(queries: int, documents: int) -> None:
     }
     times = interleaved(works, 5)
     ours, theirs = er.fuse(data, **SETTINGS, **TUNING_ONLY), tuple(grid()["weights"])
-    found = {name: (theirs if "ranx" in name else ours.weights) for name in works}
+    results = {name: (theirs if "ranx" in name else ours.weights) for name in works}
     rows = [
         [
             name,
             f"{1e3 * t:.0f}",
             f"{t / times['exactrank, every weight']:.1f}",
-            f"{found[name][0]:.4f}",
-            f"{value_of(data, found[name], ours):.5f}",
+            f"{results[name][0]:.4f}",
+            f"{value_of(data, results[name], ours):.5f}",
         ]
         for name, t in times.items()
     ]
@@ -107,9 +107,9 @@ def alone(queries: int, documents: int) -> None:
 
 
 def timed(data: er.RankingData, **settings: int) -> tuple[float, er.Fusion]:
-    found = []
-    seconds = best(lambda: found.append(er.fuse(data, **SETTINGS, **settings)), 1)
-    return seconds, found[0]
+    results = []
+    seconds = best(lambda: results.append(er.fuse(data, **SETTINGS, **settings)), 1)
+    return seconds, results[0]
 
 
 def three(sizes: list[tuple[int, int]]) -> None:

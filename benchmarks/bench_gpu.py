@@ -207,14 +207,14 @@ def _tree_steps(ranker: MART | LambdaMART, data: er.RankingData, repeats: int = 
             times[name].append(took)
         times["all"].append(marks[-1] - marks[0])
     print(f"{type(ranker).__name__}: a tree of {len(tree.documents)} leaves, {data.n_documents:,} x {FEATURES}")
-    for name, taken in times.items():
-        print(f"  {name:<40} {1e3 * np.median(taken):8.3f} ms", flush=True)
+    for name, seconds in times.items():
+        print(f"  {name:<40} {1e3 * np.median(seconds):8.3f} ms", flush=True)
     with _kernel_times() as kernels:
         part.grow(
             forest._settings.begin(plan.layout, forest._pool, allowed, plan.documents, state.units, key), replace(state, number=repeats)
         )
-    for name, taken in kernels.items():
-        print(f"  of growth and root: {len(taken):4} x {name:<22} {1e3 * sum(taken):8.3f} ms", flush=True)
+    for name, seconds in kernels.items():
+        print(f"  of growth and root: {len(seconds):4} x {name:<22} {1e3 * sum(seconds):8.3f} ms", flush=True)
 
 
 @contextmanager

@@ -31,8 +31,8 @@ def stump(data: er.RankingData, scores: np.ndarray, objective: str):
     """One boosting step at the given scores."""
     settings = {"num_leaves": 2, "num_threads": 1, "verbose": -1, "lambdarank_truncation_level": 10_000, "boost_from_average": False}
     feature = np.random.default_rng(0).integers(0, 4, (data.n_documents, 1)).astype(float)
-    given = lgb.Dataset(feature, data.y, group=data.sizes, init_score=scores)
-    booster = lgb.Booster(settings | {"objective": objective}, given)
+    dataset = lgb.Dataset(feature, data.y, group=data.sizes, init_score=scores)
+    booster = lgb.Booster(settings | {"objective": objective}, dataset)
     return booster.update
 
 
@@ -52,9 +52,9 @@ def measured(name: str) -> tuple[list[list[str]], dict[str, float]]:
         )
     }
     objectives[UNIT] = er.losses.Lambdas()
-    given = data.indptr, np.ones(data.n_queries), True, True, 1
+    arguments = data.indptr, np.ones(data.n_queries), True, True, 1
     bound = {label: objective.on(data) for label, objective in objectives.items()}
-    works = {label: lambda objective=objective: _core.answers(objective, scores, *given) for label, objective in bound.items()}
+    works = {label: lambda objective=objective: _core.answers(objective, scores, *arguments) for label, objective in bound.items()}
     works |= {f"LightGBM {o}": stump(data, scores, o) for o in ("lambdarank", "regression")}
     times = interleaved(works, 7)
     theirs = times.pop("LightGBM lambdarank") - times.pop("LightGBM regression")
@@ -65,13 +65,13 @@ def measured(name: str) -> tuple[list[list[str]], dict[str, float]]:
 
 def main() -> None:
     pin(1)
-    found = [measured(name) for name in SHAPES]
+    results = [measured(name) for name in SHAPES]
     table(
         "gradients",
         "Slope and curvature of all documents, one core; pairs are those of different grades, counted once",
         ["data", "gradient", "ms", "M pairs/s", "x LightGBM"],
-        [row for rows, _ in found for row in rows],
-        {label: cost for _, costs in found for label, cost in costs.items()},
+        [row for rows, _ in results for row in rows],
+        {label: cost for _, costs in results for label, cost in costs.items()},
     )
 
 

@@ -77,8 +77,8 @@ def main() -> None:
         official = [(name, values) for name, values in OFFICIAL.items() if method in name]
         rows = [[f"official {name}", "", *("" if value is None else f"{value:.4f}" for value in values), ""] for name, values in official]
         rows += [[name, *row(ranker, folds)] for name, ranker in RANKERS.items() if method in name]
-        kept = [number for number in range(len(header)) if number == 0 or any(line[number] for line in rows)]
-        shown = [[line[number] for number in kept] for line in [header, *rows]]
+        columns = [number for number in range(len(header)) if number == 0 or any(line[number] for line in rows)]
+        shown = [[line[number] for number in columns] for line in [header, *rows]]
         table(method.lower(), f"{method} on MQ2008 by LETOR's convention, mean of the test folds", shown[0], shown[1:])
 
 

@@ -51,13 +51,13 @@ def measured(name: str, cores: list[int]) -> tuple[list[str], float]:
 
 def main() -> None:
     cores = sorted(os.sched_getaffinity(0))
-    found = {name: measured(name, cores) for name in SHAPES}
+    results = {name: measured(name, cores) for name in SHAPES}
     table(
         "steps",
         "Best step of nDCG@10 along one coordinate, one core",
         ["data", "documents", "jumping points per query", "ours, ms", "Algorithm 2, ms", "ratio", "two threads"],
-        [row for row, _ in found.values()],
-        {name: cost for name, (_, cost) in found.items()},
+        [row for row, _ in results.values()],
+        {name: cost for name, (_, cost) in results.items()},
     )
 
 

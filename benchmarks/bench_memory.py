@@ -130,12 +130,12 @@ def works(queries: int, path: Path) -> Iterator[tuple[str, Callable[[], object]]
 
 def least(work: Callable[[], object], repeats: int) -> float:
     """The least processor time of several runs."""
-    found = []
+    results = []
     for _ in range(repeats):
         start = time.process_time()
         work()
-        found.append(time.process_time() - start)
-    return min(found)
+        results.append(time.process_time() - start)
+    return min(results)
 
 
 def slopes(queries: tuple[int, ...], folder: Path) -> None:
@@ -144,10 +144,10 @@ def slopes(queries: tuple[int, ...], folder: Path) -> None:
     for count in queries:
         for name, work in works(count, folder / "slopes.txt"):
             times.setdefault(name, []).append(least(work, 5 if count < queries[-1] else 3))
-    found = {name: float(np.polyfit(np.log(queries), np.log(own), 1)[0]) for name, own in times.items()}
-    rows = [[name, *(f"{s:.3f}" for s in own), f"{found[name]:.3f}", f"{MOST[name]}"] for name, own in times.items()]
+    results = {name: float(np.polyfit(np.log(queries), np.log(own), 1)[0]) for name, own in times.items()}
+    rows = [[name, *(f"{s:.3f}" for s in own), f"{results[name]:.3f}", f"{MOST[name]}"] for name, own in times.items()]
     title = f"Seconds by the number of queries of {DOCUMENTS} documents with 5 features, one thread, and the slope of log time"
-    table("slopes", title, ["", *(f"{count:,}" for count in queries), "slope", "at most"], rows, found)
+    table("slopes", title, ["", *(f"{count:,}" for count in queries), "slope", "at most"], rows, results)
 
 
 def large(folder: Path, only: str | None) -> None:
@@ -160,8 +160,8 @@ def large(folder: Path, only: str | None) -> None:
         if only and only not in name and name != "convert, with columns":
             continue
         prepare = "from exactrank.cli import app" if "app(" in work else ""
-        told = in_new_process(WATCHED.format(prepare=prepare, work=work), str(base))
-        _, most, seconds, waited = json.loads(told.splitlines()[-1])
+        message = in_new_process(WATCHED.format(prepare=prepare, work=work), str(base))
+        _, most, seconds, waited = json.loads(message.splitlines()[-1])
         rows.append([name, f"{most / 1e9:.2f}", f"{most / documents:.0f}", f"{seconds:.0f}", f"{waited:.0f}"])
         costs[name] = most / 6e9
     title = f"{documents:,} documents x {features} features ({4e-6 * documents * features:,.0f} MB): the most memory of a process"
@@ -173,15 +173,15 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="also 1 M queries, and 10 M documents of 20 features: an hour or so")
     parser.add_argument("--only", help="part of the name of what is fitted")
     parser.add_argument("--part", choices=("memory", "slopes", "large"), help="one part alone")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
-        if given.part in (None, "memory"):
+        if options.part in (None, "memory"):
             for shape in SHAPES:
-                memory(*shape, Path(folder), given.only)
-        if given.part in (None, "slopes"):
-            slopes((*QUERIES, 1_000_000) if given.full else QUERIES, Path(folder))
-        if given.part == "large" or (given.full and given.part is None):
-            large(Path(folder), given.only)
+                memory(*shape, Path(folder), options.only)
+        if options.part in (None, "slopes"):
+            slopes((*QUERIES, 1_000_000) if options.full else QUERIES, Path(folder))
+        if options.part == "large" or (options.full and options.part is None):
+            large(Path(folder), options.only)
 
 
 if __name__ == "__main__":

@@ -102,15 +102,15 @@ def cells(name: str, train: er.RankingData, test: er.RankingData) -> Iterator[st
     plain = reached(name, lambda data: data, train, test)
     yield plain if isinstance(plain, str) else f"{plain:.3f}"
     for change in CASES.values():
-        found = reached(name, change, train, test)
-        yield found if isinstance(found, str) or isinstance(plain, str) else f"{found / plain:.2f}"
+        result = reached(name, change, train, test)
+        yield result if isinstance(result, str) or isinstance(plain, str) else f"{result / plain:.2f}"
     yield wide_seconds(name)
 
 
 def main() -> None:
     pin(1)
-    made = CubicPolynomial(features=10, documents=20, noise=0.5)
-    train, test = made.data(60), made.data(100, first=1001)
+    source = CubicPolynomial(features=10, documents=20, noise=0.5)
+    train, test = source.data(60), source.data(100, first=1001)
     heads = ["ranker", "plain", *CASES, "10,000 features"]
     rows = [[name, *cells(name, train, test)] for name in sys.argv[1:] or RANKERS]
     table("rankers", f"{MEASURE} on test queries, as a share of that on plain data", heads, rows)

@@ -23,36 +23,36 @@ Split = tuple[er.RankingData, er.RankingData, er.RankingData]
 
 def noisy(queries: int, noise: float) -> Iterator[Split]:
     for seed in range(5):
-        made = CubicPolynomial(features=20, documents=30, noise=noise, seed=seed)
+        source = CubicPolynomial(features=20, documents=30, noise=noise, seed=seed)
         parts = ((queries, 1), (queries // 2, 20_001), (1000, 40_001))
-        train, valid, test = (made.data(count, first) for count, first in parts)
+        train, valid, test = (source.data(count, first) for count, first in parts)
         yield train, valid, test
 
 
 def changes(split: Split, hidden: int | None, *, validated: bool) -> list[float]:
     """What polish adds to the measure on training and on test data."""
     train, valid, test = split
-    found = []
+    results = []
     for polish in (None, "directrank"):
         model = er.LambdaRank(MEASURE, hidden=hidden, polish=polish, max_iter=100).fit(train, valid=valid if validated else None)
-        found.append([model.score(train), model.score(test)])
-    return [after - before for before, after in zip(*found, strict=True)]
+        results.append([model.score(train), model.score(test)])
+    return [after - before for before, after in zip(*results, strict=True)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mq2008", type=Path, help="folder with S1.txt.gz to S5.txt.gz")
-    given = parser.parse_args()
+    options = parser.parse_args()
     sets = {f"artificial, {q} queries, noise {noise:g}": list(noisy(q, noise)) for q in (100, 1000) for noise in (0.5, 2.0)}
-    if given.mq2008 is not None:
-        sets["MQ2008"] = [(fold.train, fold.valid, fold.test) for fold in five_folds(given.mq2008)]
+    if options.mq2008 is not None:
+        sets["MQ2008"] = [(fold.train, fold.valid, fold.test) for fold in five_folds(options.mq2008)]
     rows = []
     for name, splits in sets.items():
         for hidden in (None, 10):
             for validated in (True, False):
-                found = np.array([changes(split, hidden, validated=validated) for split in splits])
-                train, test = found.mean(axis=0)
-                worse = int((found[:, 1] < 0).sum())
+                values = np.array([changes(split, hidden, validated=validated) for split in splits])
+                train, test = values.mean(axis=0)
+                worse = int((values[:, 1] < 0).sum())
                 rows.append(
                     [
                         name,
@@ -60,8 +60,8 @@ def main() -> None:
                         "yes" if validated else "no",
                         f"{train:+.4f}",
                         f"{test:+.4f}",
-                        f"{found[:, 1].min():+.4f}",
-                        f"{worse} of {len(found)}",
+                        f"{values[:, 1].min():+.4f}",
+                        f"{worse} of {len(values)}",
                     ]
                 )
     header = ["data", "hidden", "validation", "training", "test", "test, at worst", "worse on test"]

@@ -94,8 +94,8 @@ def by_clarabel(program: Program) -> Callable[[float], np.ndarray]:
         settings.verbose, settings.max_threads = False, 1
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
         cones = [clarabel.NonnegativeConeT(len(program.offsets))]
-        found = clarabel.DefaultSolver(P, q, A, -program.offsets, cones, settings).solve()
-        return np.array(found.x)[: len(program.center)]
+        result = clarabel.DefaultSolver(P, q, A, -program.offsets, cones, settings).solve()
+        return np.array(result.x)[: len(program.center)]
 
     return solve
 
@@ -146,13 +146,13 @@ def main() -> None:
     pin(1)
     problem = ranking(1000, 40, 136)
     met = [*programs("cutting planes", CuttingPlane(), problem), *programs("bundle", Bundle(), problem)]
-    found = [measured(program) for program in met]
+    results = [measured(program) for program in met]
     table(
         "programs",
         f"Quadratic programs of {problem.parts:,} queries, milliseconds to a gap of {GAP:g}, one core",
         ["program", "planes", "hot", "cold", "Clarabel", "OSQP", "Clarabel / cold", "OSQP / cold"],
-        [row for row, _ in found],
-        {label: cost for _, costs in found for label, cost in costs.items()},
+        [row for row, _ in results],
+        {label: cost for _, costs in results for label, cost in costs.items()},
     )
 
 

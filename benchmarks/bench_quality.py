@@ -36,12 +36,12 @@ from study import (
     Array,
     Score,
     artificial,
-    asked,
-    cross_fitted,
+    cached_arrays,
+    cross_fit_scores,
     five_folds,
-    joined,
-    kept,
+    join_sets,
     parser,
+    select_names,
     values_of,
     version,
 )
@@ -157,7 +157,7 @@ Results = Mapping[str, Mapping[str, Result]]
 
 def example(folder: Path) -> list[Fold]:
     both = [er.read(folder / f"rank.{one}.gz") for one in ("train", "test")]
-    train, test = (joined([one], max(each.n_features for each in both)) for one in both)
+    train, test = (join_sets([one], max(each.n_features for each in both)) for one in both)
     held_out = deal_folds(train.n_queries, 5, seed=0) == 0
     return [Fold("1", train.take_queries(~held_out), train.take_queries(held_out), test)]
 
@@ -173,13 +173,13 @@ def tiny(seed: int) -> list[Fold]:
     return [Fold(str(k + 1), thirds[k], thirds[(k + 1) % 3], thirds[(k + 2) % 3]) for k in range(2)]
 
 
-def readers_of(given: Any) -> dict[str, Callable[[], list[Fold]]]:
+def readers_of(options: Any) -> dict[str, Callable[[], list[Fold]]]:
     """How each set is read."""
-    if given.tiny:
+    if options.tiny:
         return {"tiny 1": partial(tiny, 1), "tiny 2": partial(tiny, 2)}
-    found = {folder.name: partial(five_folds, folder) for folder in (*(given.data / name for name in IN_PARTS), *given.more)}
-    found["LightGBM's example"] = partial(example, given.data / EXAMPLE)
-    return found | ({"artificial": partial(given_parts, given.artificial)} if given.artificial else {})
+    readers = {folder.name: partial(five_folds, folder) for folder in (*(options.data / name for name in IN_PARTS), *options.more)}
+    readers["LightGBM's example"] = partial(example, options.data / EXAMPLE)
+    return readers | ({"artificial": partial(given_parts, options.artificial)} if options.artificial else {})
 
 
 def scorer(contender: Contender, fold: Fold, threads: int) -> Score:
@@ -188,7 +188,7 @@ def scorer(contender: Contender, fold: Fold, threads: int) -> Score:
     return partial(contender.fit(task, {}).scores, "test")
 
 
-def fitted(entry: Entry, fold: Fold) -> dict[str, Any]:
+def fit_entry(entry: Entry, fold: Fold) -> dict[str, Any]:
     """Return scores and values of the test queries of ``fold``, and the seconds that fitting and scoring took."""
     contender, cpu, wall = as_contender(entry.method), time.process_time(), time.perf_counter()
     with threadpool_limits(entry.threads), warnings.catch_warnings():
@@ -199,7 +199,7 @@ def fitted(entry: Entry, fold: Fold) -> dict[str, Any]:
             def fit(seen: er.RankingData, chooses: er.RankingData) -> Score:
                 return scorer(contender, Fold(fold.name, seen, chooses, fold.test), entry.threads)
 
-            scores = cross_fitted(fit, joined([fold.train, fold.valid]), fold.test, entry.parts)[1]
+            scores = cross_fit_scores(fit, join_sets([fold.train, fold.valid]), fold.test, entry.parts)[1]
         else:
             scores = scorer(contender, fold, entry.threads)(fold.test)
     seconds = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
@@ -212,7 +212,7 @@ def scored(fold: Fold, scores: Array) -> dict[str, Any]:
 
 
 def mean_of(members: list[dict[str, Any]], fold: Fold) -> dict[str, Any]:
-    """Return what `fitted` does, for the mean of the scores of ``members`` after division by their deviation within queries."""
+    """Return what `fit_entry` does, for the mean of the scores of ``members`` after division by their deviation within queries."""
     scores = sum(member["scores"] / (deviation(member["scores"], fold.test.indptr) or 1.0) for member in members) / len(members)
     return scored(fold, scores) | {clock: sum(member[clock] for member in members) for clock in ("cpu", "wall")}
 
@@ -241,7 +241,7 @@ def run(sets: Mapping[str, list[Fold]], names: list[str], cache: Path, own_versi
             else:
                 of = [identity(as_contender(entry.method), own_version), entry.parts, entry.threads]
                 outcomes[name] = [
-                    kept(cache, (title, fold.name, name), [*of, own], partial(fitted, entry, fold))
+                    cached_arrays(cache, (title, fold.name, name), [*of, own], partial(fit_entry, entry, fold))
                     for fold, own in zip(folds, sums, strict=True)
                 ]
             values = np.concatenate([outcome["values"] for outcome in outcomes[name]])
@@ -259,9 +259,11 @@ def difference(results: Results, first: str, second: str, title: str | None = No
 
 def quality(results: Results, sets: list[str]) -> list[list[str]]:
     rows = []
-    for name, own in results.items():
-        pooled = f"{np.concatenate([own[title].values for title in sets]).mean():.4f}" if set(sets) <= set(own) else ""
-        rows.append([name, *(f"{own[title].values.mean():.4f}" if title in own else "" for title in sets), pooled])
+    for name, results_by_set in results.items():
+        pooled = (
+            f"{np.concatenate([results_by_set[title].values for title in sets]).mean():.4f}" if set(sets) <= set(results_by_set) else ""
+        )
+        rows.append([name, *(f"{results_by_set[title].values.mean():.4f}" if title in results_by_set else "" for title in sets), pooled])
     return rows
 
 
@@ -275,14 +277,14 @@ def differences(results: Results) -> list[list[str]]:
     return rows
 
 
-Target = tuple[str, str, bool | None]  #: what is asked, what was found, and whether that meets it; None: short of it by what may be chance
+Target = tuple[str, str, bool | None]  #: the target, the result, and whether it is met; None: missed by no more than chance may explain
 
 
 def targets(results: Results) -> list[list[str]]:
     """All whose entries and sets were run."""
     shown = {True: "yes", False: "no", None: "within chance"}
-    found = (*blend_targets(results), *level_targets(results), *time_targets(results))
-    return [[target, what, shown[None if met is None else bool(met)]] for target, what, met in found]
+    result = (*blend_targets(results), *level_targets(results), *time_targets(results))
+    return [[target, what, shown[None if met is None else bool(met)]] for target, what, met in result]
 
 
 def blend_targets(results: Results) -> Iterator[Target]:
@@ -342,13 +344,16 @@ def main(arguments: list[str] | None = None) -> None:
     )
     options.add_argument("--more", type=Path, nargs="+", default=[], metavar="FOLDER", help="other sets in five parts")
     options.add_argument("--only", nargs="+", metavar="CONTENDER", help="of the table; by default all")
-    given = options.parse_args(arguments)
-    if not (given.tiny or given.data.is_dir()):
-        print(f"skipped: there is no {given.data}; give --data")
+    arguments_of_run = options.parse_args(arguments)
+    if not (arguments_of_run.tiny or arguments_of_run.data.is_dir()):
+        print(f"skipped: there is no {arguments_of_run.data}; give --data")
         return
-    readers = readers_of(given)
-    names, chosen = asked(options, "contender", given.only, ENTRIES), asked(options, "set", given.sets, readers)
-    results = run({title: readers[title]() for title in chosen}, names, given.cache, given.version or version())
+    readers = readers_of(arguments_of_run)
+    names, chosen = (
+        select_names(options, "contender", arguments_of_run.only, ENTRIES),
+        select_names(options, "set", arguments_of_run.sets, readers),
+    )
+    results = run({title: readers[title]() for title in chosen}, names, arguments_of_run.cache, arguments_of_run.version or version())
     results = {name: own for name, own in results.items() if own}
     sizes = {title: len(next(own[title] for own in results.values() if title in own).values) for title in chosen}
     header = ["test nDCG@10", *(f"{title} ({size:,} queries)" for title, size in sizes.items()), f"all {sum(sizes.values()):,}"]

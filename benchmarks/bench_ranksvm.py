@@ -28,9 +28,9 @@ REPEATS = 5
 
 def fit(train: er.RankingData, loss: str, l2: float):
     """A fit of RankSVM, which gives theta."""
-    made = LinearModel().on(train)
+    architecture = LinearModel().on(train)
     ranker = er.RankSVM(measure=MEASURE, loss=loss, normalize="pairs", l2=l2, threads=1)
-    return lambda: made.theta_of(ranker.fit(train).weights_)
+    return lambda: architecture.theta_of(ranker.fit(train).weights_)
 
 
 def dlib_pairs(train: er.RankingData):
@@ -55,29 +55,33 @@ def dlib_fit(pairs, l2: float):
     return lambda: np.array(trainer.train(pairs).weights).ravel()
 
 
-def fits(given: list[er.RankingData]) -> None:
+def fits(datasets: list[er.RankingData]) -> None:
     pin(1)
-    pairs = dlib_pairs(given[0]) if find_spec("dlib") else None
+    pairs = dlib_pairs(datasets[0]) if find_spec("dlib") else None
     if pairs is None:
         print("dlib is not installed, so it does not take part", file=sys.stderr)
     title = "A fit on all pairs, every pair weighed alike, one core; nDCG@10 on three sets"
     header = ["l2", "", "loss", "ms", "x RankSVM, hinge", "objective", "training", "validation", "test"]
-    found = [fits_at(l2, given, pairs) for l2 in STRENGTHS]
+    results = [fits_at(l2, datasets, pairs) for l2 in STRENGTHS]
     table(
-        "fits", title, header, [row for rows, _ in found for row in rows], in_yards({k: t for _, times in found for k, t in times.items()})
+        "fits",
+        title,
+        header,
+        [row for rows, _ in results for row in rows],
+        in_yards({k: t for _, times in results for k, t in times.items()}),
     )
 
 
-def fits_at(l2: float, given: list[er.RankingData], pairs) -> tuple[list[list[str]], dict[str, float]]:
-    train, made = given[0], LinearModel().on(given[0])
+def fits_at(l2: float, datasets: list[er.RankingData], pairs) -> tuple[list[list[str]], dict[str, float]]:
+    train, architecture = datasets[0], LinearModel().on(datasets[0])
     works = {("RankSVM", loss): fit(train, loss, l2) for loss in ("squared-hinge", "hinge")}
     if pairs is not None:
         works["dlib", "hinge"] = dlib_fit(pairs, l2)
     seconds, rows = interleaved(works, REPEATS), []
     for (name, loss), work in works.items():
         theta, time = work(), seconds[name, loss]
-        objective = -RegularizedRisk(PairHinge(loss, "pairs"), made, train, l2).value_and_slope(theta)[0]
-        quality = [f"{score(data, made.scores(theta, data.X)):.4f}" for data in given]
+        objective = -RegularizedRisk(PairHinge(loss, "pairs"), architecture, train, l2).value_and_slope(theta)[0]
+        quality = [f"{score(data, architecture.scores(theta, data.X)):.4f}" for data in datasets]
         rows.append([f"{l2:g}", name, loss, f"{1e3 * time:.0f}", f"{time / seconds['RankSVM', 'hinge']:.1f}", f"{objective:.5f}", *quality])
     return rows, {f"l2 {l2:g}, {loss}": time for (name, loss), time in seconds.items() if name == "RankSVM"}
 
@@ -86,9 +90,9 @@ def passes(documents: int) -> dict[str, float]:
     """ns a document, of the squared hinge and of the same forces pair by pair."""
     rng, queries = np.random.default_rng(0), 20_000 // documents
     data = er.RankingData.from_arrays(None, rng.integers(0, 5, queries * documents), group=[documents] * queries)
-    given = rng.normal(size=data.n_documents), data.indptr, np.ones(queries), True, False, 1
+    arguments = rng.normal(size=data.n_documents), data.indptr, np.ones(queries), True, False, 1
     bound = {"ours": PairHinge().on(data), "pairs": Lambdas(link="spring").on(data)}
-    times = interleaved({name: lambda o=objective: _core.answers(o, *given) for name, objective in bound.items()}, REPEATS)
+    times = interleaved({name: lambda o=objective: _core.answers(o, *arguments) for name, objective in bound.items()}, REPEATS)
     return {name: 1e9 * time / data.n_documents for name, time in times.items()}
 
 

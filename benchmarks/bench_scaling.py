@@ -71,8 +71,8 @@ def at_once(path: Path, parts: int, trees: int) -> float:
     """Seconds per tree of as many processes at once as there are parts of the queries, each on its own: the least, of the slowest."""
     command = [sys.executable, "-c", ALONE, str(path)]
     started = [subprocess.Popen([*command, str(part), str(parts), str(trees)], stdout=subprocess.PIPE) for part in range(parts)]
-    found = [json.loads(process.communicate()[0]) for process in started]
-    return float(max(map(min, found)))
+    results = [json.loads(process.communicate()[0]) for process in started]
+    return float(max(map(min, results)))
 
 
 def on_workers(engine: DaskBackend, shards: Shards, trees: int) -> Measured:
@@ -131,12 +131,12 @@ def measured(folder: Path, sizes: list[tuple[int, int]]) -> tuple[list[list[str]
             for queries, features in sizes:
                 path, trees, size = written(folder, queries, features), trees_at_once(queries), (queries, features)
                 alone.setdefault(size, (at_once(path, 1, trees), at_once(path, 2, trees)))
-                one, share = alone[size]
+                alone_seconds, share = alone[size]
                 engine: Any = DaskBackend(client)
                 shards = read_shards([path])
                 tree, (seconds, size_of_round) = on_workers(engine, shards, trees), of_a_round(engine, open_shards(shards, engine))
-                model = (one if workers == 1 else share) + tree.rounds * seconds + tree.size / BANDWIDTH
-                times = [f"{1e3 * each:.0f}" for each in (one, share, tree.seconds, model)]
+                model = (alone_seconds if workers == 1 else share) + tree.rounds * seconds + tree.size / BANDWIDTH
+                times = [f"{1e3 * each:.0f}" for each in (alone_seconds, share, tree.seconds, model)]
                 rest = f"{tree.rounds:.1f}", f"{tree.size / 1e6:.2f}", f"{1e3 * seconds:.0f}", f"{size_of_round / 1e3:.1f}"
                 rows.append([f"{queries:,}", str(features), str(workers), *times, *rest])
                 print(*rows[-1], file=sys.stderr, flush=True)
@@ -153,14 +153,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sizes", type=size, nargs="*", metavar="QUERIESxFEATURES", help="other sizes than the usual, as 20000x100")
     parser.add_argument("--large", action="store_true", help="1,000,000 queries x 10 features instead")
-    given = parser.parse_args()
-    sizes = given.sizes or (LARGE if given.large else SIZES)
+    options = parser.parse_args()
+    sizes = options.sizes or (LARGE if options.large else SIZES)
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
         rows, costs = measured(Path(folder), list(sizes))
     times = ["one machine, ms a tree", "half of it, two at once", "workers, ms", "model, ms"]
     header = ["queries", "features", "workers", *times, "rounds a tree", "MB a tree", "ms a round", "kB"]
     title = f"LambdaMART on workers of one thread, {DOCUMENTS} documents per query; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
-    table("large" if given.large else "trees", title, header, rows, costs)
+    table("large" if options.large else "trees", title, header, rows, costs)
 
 
 if __name__ == "__main__":

@@ -81,13 +81,13 @@ def passes() -> dict[str, float]:
 
 def main() -> None:
     pin(1)
-    found = {(*shape, unit): against_scipy(*shape, unit) for shape in SHAPES for unit in UNITS}
+    results = {(*shape, unit): against_scipy(*shape, unit) for shape in SHAPES for unit in UNITS}
     table(
         "rankings",
         "The most violated ranking of a query for nDCG, sorting included; the same sums as SciPy's assignment has",
         ["documents", "cutoff", "unit of scores", "ours, us", "SciPy, us", "ratio"],
-        [[*map(str, what), f"{ours:.1f}", f"{theirs:.1f}", f"{theirs / ours:.1f}"] for what, (ours, theirs) in found.items()],
-        {" x ".join(map(str, what)): ours / theirs for what, (ours, theirs) in found.items()},
+        [[*map(str, what), f"{ours:.1f}", f"{theirs:.1f}", f"{theirs / ours:.1f}"] for what, (ours, theirs) in results.items()],
+        {" x ".join(map(str, what)): ours / theirs for what, (ours, theirs) in results.items()},
     )
     times = passes()
     costs = {name: t / times["scoring and sorting"] for name, t in times.items()}

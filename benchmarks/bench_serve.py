@@ -80,12 +80,12 @@ def load(address: str, pid: int, body: Path, script: Path, seconds: int, paced: 
     connections = CONNECTIONS if paced else 8
     pause = round(1000 * connections / RATE) - 4 if paced else 0
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(script), f"{address}/rank"]
-    before, own = cpu_of_children(pid), os.times()
-    said = subprocess.run(command, env=os.environ | {"BODY": str(body), "PAUSE": str(pause)}, capture_output=True, text=True, check=True)
+    before, own_times = cpu_of_children(pid), os.times()
+    message = subprocess.run(command, env=os.environ | {"BODY": str(body), "PAUSE": str(pause)}, capture_output=True, text=True, check=True)
     after, spent = cpu_of_children(pid), os.times()
-    requests, duration, median, slow, errors = map(int, re.search(r"RESULT (\d+) (\d+) (\d+) (\d+) (\d+)", said.stdout).groups())
-    assert errors == 0, said.stdout
-    wrk = spent.children_user + spent.children_system - own.children_user - own.children_system
+    requests, duration, median, slow, errors = map(int, re.search(r"RESULT (\d+) (\d+) (\d+) (\d+) (\d+)", message.stdout).groups())
+    assert errors == 0, message.stdout
+    wrk = spent.children_user + spent.children_system - own_times.children_user - own_times.children_system
     return Load(1e6 * requests / duration, median / 1e3, slow / 1e3, 1e3 * (after - before) / requests, 1e3 * wrk / requests)
 
 
@@ -106,7 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=2, help="of each run")
     parser.add_argument("--runs", type=int, default=2)
-    given = parser.parse_args()
+    options = parser.parse_args()
     if shutil.which("wrk") is None:
         print("skipped: there is no wrk; apt-get install wrk")
         return
@@ -121,7 +121,7 @@ def main() -> None:
             with serving(folder / f"linear{width}.json") as (address, pid):
                 time.sleep(1)
                 for form, body in bodies(folder, width).items():
-                    runs = {paced: [load(address, pid, body, folder / "load.lua", given.seconds, paced) for _ in range(given.runs)]
+                    runs = {paced: [load(address, pid, body, folder / "load.lua", options.seconds, paced) for _ in range(options.runs)]
                             for paced in (True, False)}  # fmt: skip
                     paced, full = min(runs[True], key=lambda run: run.slow), max(runs[False], key=lambda run: run.rate)
                     cheapest = min((run for some in runs.values() for run in some), key=lambda run: run.worker_cpu)

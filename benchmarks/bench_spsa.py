@@ -26,10 +26,10 @@ def main() -> None:
     X = rng.standard_normal((260_000, 367), dtype=np.float32)
     goodness = X @ rng.standard_normal(367).astype(np.float32) / 19 + rng.standard_normal(len(X))
     data = er.RankingData.from_arrays(X, np.searchsorted(np.quantile(goodness, [0.6, 0.8, 0.93, 0.98]), goodness), group=[26] * 10_000)
-    made = LinearModel().on(data)
-    problem, w = Measured(er.measures.NDCG(k=10).over(data, threads=1), made), rng.standard_normal(367)
+    architecture = LinearModel().on(data)
+    problem, w = Measured(er.measures.NDCG(k=10).over(data, threads=1), architecture), rng.standard_normal(367)
     w32 = w.astype(np.float32)
-    states = {f: step_of(f).init(problem, made.initial(rng), rng) for f in (2, 4)}
+    states = {f: step_of(f).init(problem, architecture.initial(rng), rng) for f in (2, 4)}
     works = {
         "two products": lambda: (_core.linear_scores(data.X, w, 1), _core.linear_scores(data.X, w, 1)),
         "two products, NumPy float32": lambda: (data.X @ w32, data.X @ w32),

@@ -89,13 +89,13 @@ def quality(folder: Path, name: str) -> None:
 def main() -> None:
     parser = with_artificial(__doc__)
     parser.add_argument("--only", choices=["solvers", "memory", "quality"])
-    given = parser.parse_args()
-    if given.artificial and given.only in (None, "quality"):
+    options = parser.parse_args()
+    if options.artificial and options.only in (None, "quality"):
         for name in ("letor", "mslr"):
-            quality(given.artificial, name)
-    if given.only in (None, "memory"):
+            quality(options.artificial, name)
+    if options.only in (None, "memory"):
         memory()
-    if given.only in (None, "solvers"):
+    if options.only in (None, "solvers"):
         solvers(web_search())
 
 

@@ -55,13 +55,13 @@ def measured(queries: int, documents: int) -> tuple[list[str], float]:
 def main() -> None:
     pin(1)
     torch.set_num_threads(1)
-    found = [measured(*shape) for shape in SHAPES]
+    results = [measured(*shape) for shape in SHAPES]
     table(
         "losses",
         "Loss and gradient of a batch, lambdas of nDCG, one core; sentence-transformers' LambdaLoss with LambdaRankScheme",
         ["queries x documents", "exactrank, ms", "sentence-transformers, ms", "times as fast"],
-        [row for row, _ in found],
-        {row[0]: cost for row, cost in found},
+        [row for row, _ in results],
+        {row[0]: cost for row, cost in results},
     )
 
 

@@ -45,8 +45,8 @@ def others(X: np.ndarray) -> Works:
 
     known, y = rows(10_000, 0)
     cat = catboost.CatBoostRegressor(iterations=TREES, depth=5, thread_count=1, verbose=False, allow_writing_files=False).fit(known, y)
-    given = {"max_leaves": LEAVES, "grow_policy": "lossguide", "max_depth": 0, "tree_method": "hist", "nthread": 1}
-    boost = xgboost.train(given, xgboost.DMatrix(known, y), TREES)
+    arguments = {"max_leaves": LEAVES, "grow_policy": "lossguide", "max_depth": 0, "tree_method": "hist", "nthread": 1}
+    boost = xgboost.train(arguments, xgboost.DMatrix(known, y), TREES)
     return {
         "CatBoost": lambda: cat.predict(X, prediction_type="RawFormulaVal", thread_count=1),
         "XGBoost": lambda: boost.inplace_predict(X, predict_type="margin"),

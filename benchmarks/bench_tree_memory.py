@@ -96,10 +96,10 @@ def slope(folder: Path, sizes: list[int], trees: int) -> None:
         fitted(written(folder, DOCUMENTS * queries, 10), FITS["LambdaMART"].format(trees=trees, threads=1), "mapped")[2]
         for queries in sizes
     ]
-    found = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+    result = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
     rows = [[f"{queries:,}", f"{seconds:.2f}", f"{1e6 * seconds / queries:.0f}"] for queries, seconds in zip(sizes, times, strict=True)]
-    title = f"LambdaMART, {trees} trees, queries of {DOCUMENTS} documents x 10 features: log-log slope {found:.3f}"
-    table("slope", title, ["queries", "s of the processor", "us a query"], rows, {"slope": found})
+    title = f"LambdaMART, {trees} trees, queries of {DOCUMENTS} documents x 10 features: log-log slope {result:.3f}"
+    table("slope", title, ["queries", "s of the processor", "us a query"], rows, {"slope": result})
 
 
 def large(folder: Path, documents: int, trees: int, threads: int) -> None:
@@ -134,16 +134,16 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="1 M queries, and 100 trees on 10 M documents, too")
     parser.add_argument("--large-trees", type=int, default=100)
     parser.add_argument("--only", choices=["memory", "slope", "large"])
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as name:
         folder = Path(name)
-        if given.only in (None, "memory"):
-            memory(folder, given.shapes, given.trees)
-        if given.only in (None, "slope"):
-            most = 1_000_000 if given.full else 100_000
-            slope(folder, [round(10_000 * (most / 10_000) ** (k / 3)) for k in range(4)], given.trees)
-        if given.only == "large" or (given.full and given.only is None):
-            large(folder, 10_000_000, given.large_trees, given.threads)
+        if options.only in (None, "memory"):
+            memory(folder, options.shapes, options.trees)
+        if options.only in (None, "slope"):
+            most = 1_000_000 if options.full else 100_000
+            slope(folder, [round(10_000 * (most / 10_000) ** (k / 3)) for k in range(4)], options.trees)
+        if options.only == "large" or (options.full and options.only is None):
+            large(folder, 10_000_000, options.large_trees, options.threads)
 
 
 if __name__ == "__main__":

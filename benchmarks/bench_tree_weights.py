@@ -42,13 +42,13 @@ def made_up(sizes: tuple[int, int, int], documents: int, splits: int) -> list[Se
 def little(folder: Path | None, splits: int) -> list[Sets]:
     if folder is None:
         return made_up((1000, 300, 300), 40, splits)
-    kept = [np.load(folder / f"letor.{part}.npz") for part in ("train", "vali", "test")]
-    X, y, group = (np.concatenate([part[name] for part in kept]) for name in ("X", "y", "group"))
+    files = [np.load(folder / f"letor.{part}.npz") for part in ("train", "vali", "test")]
+    X, y, group = (np.concatenate([part[name] for part in files]) for name in ("X", "y", "group"))
     rows = np.split(np.arange(len(y)), np.cumsum(group)[:-1])
 
     def some(queries: np.ndarray) -> er.RankingData:
-        own = np.concatenate([rows[q] for q in queries])
-        return er.RankingData.from_arrays(X[own], y[own], group=group[queries])
+        rows_of_queries = np.concatenate([rows[q] for q in queries])
+        return er.RankingData.from_arrays(X[rows_of_queries], y[rows_of_queries], group=group[queries])
 
     dealt = [np.random.default_rng(k).permutation(len(group)) for k in range(splits)]
     return [(some(order[:1000]), some(order[1000:1300]), some(order[1300:])) for order in dealt]
@@ -57,18 +57,18 @@ def little(folder: Path | None, splits: int) -> list[Sets]:
 def more(folder: Path | None) -> list[Sets]:
     if folder is None:
         return made_up((1500, 1000, 1000), 120, 1)
-    kept = [np.load(folder / f"mslr.{part}.npz") for part in ("train", "vali", "test")]
-    sizes = [part["group"][:1500] for part in kept]
-    return [tuple(er.RankingData.from_arrays(p["X"][: g.sum()], p["y"][: g.sum()], group=g) for p, g in zip(kept, sizes, strict=True))]
+    files = [np.load(folder / f"mslr.{part}.npz") for part in ("train", "vali", "test")]
+    sizes = [part["group"][:1500] for part in files]
+    return [tuple(er.RankingData.from_arrays(p["X"][: g.sum()], p["y"][: g.sum()], group=g) for p, g in zip(files, sizes, strict=True))]
 
 
 def rankers(follow: str, size: str) -> dict[str, dict]:
     fixed = er.LambdaMART if follow == "lambdas" else er.MART
-    found = {}
+    results = {}
     for rate in RATES[size]:
         for fraction in (1.0, 0.7):
-            found[f"{rate}, {fraction:.0%} of the queries"] = (fixed, {"learning_rate": rate, "query_fraction": fraction})
-    return found | {name: (er.DirectRankTrees, rule | {"follow": follow}) for name, rule in RULES.items()}
+            results[f"{rate}, {fraction:.0%} of the queries"] = (fixed, {"learning_rate": rate, "query_fraction": fraction})
+    return results | {name: (er.DirectRankTrees, rule | {"follow": follow}) for name, rule in RULES.items()}
 
 
 def study(title: str, size: str, folds: list[Sets], follow: str, trees: int, threads: int) -> None:
@@ -110,12 +110,19 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--only", choices=["little", "more"])
     parser.add_argument("--follow", nargs="*", default=["lambdas", "grades"], choices=["lambdas", "grades"])
-    given = parser.parse_args()
-    for follow in given.follow:
-        if given.only in (None, "little"):
-            study(f"{given.splits} splits of 1,600 queries", "little", little(given.artificial, given.splits), follow, 600, given.threads)
-        if given.only in (None, "more"):
-            study("1,500 x 120 documents", "more", more(given.artificial), follow, 300, given.threads)
+    options = parser.parse_args()
+    for follow in options.follow:
+        if options.only in (None, "little"):
+            study(
+                f"{options.splits} splits of 1,600 queries",
+                "little",
+                little(options.artificial, options.splits),
+                follow,
+                600,
+                options.threads,
+            )
+        if options.only in (None, "more"):
+            study("1,500 x 120 documents", "more", more(options.artificial), follow, 300, options.threads)
 
 
 if __name__ == "__main__":

@@ -44,8 +44,8 @@ def sets(folder: Path | None) -> tuple[er.RankingData, er.RankingData]:
     if folder is None:
         source = CubicPolynomial(features=50, noise=0.5)
         return source.data(1_500), source.data(500, 1_501)
-    kept = (np.load(folder / f"mslr.{part}.npz") for part in ("train", "test"))
-    train, test = (er.RankingData.from_arrays(part["X"], part["y"], qid=part["qid"]) for part in kept)
+    files = (np.load(folder / f"mslr.{part}.npz") for part in ("train", "test"))
+    train, test = (er.RankingData.from_arrays(part["X"], part["y"], qid=part["qid"]) for part in files)
     return train, test
 
 
@@ -87,8 +87,8 @@ def compared(
 
     One thread is timed by its processor, which other processes on the machine disturb less, and several by the clock.
     """
-    found: dict[str, object] = {}
-    timed = {work: lambda work=work, do=do: found.update({work: do()}) for work, do in works.items()}
+    results: dict[str, object] = {}
+    timed = {work: lambda work=work, do=do: results.update({work: do()}) for work, do in works.items()}
     times = interleaved(timed, repeats, time.process_time if threads == 1 else time.perf_counter)
     rows, costs = [], {}
     for work in (work for work in works if "LightGBM" not in work):
@@ -96,7 +96,7 @@ def compared(
         peer = f"LightGBM {PEERS.get(plain, plain)}"
         shares = {"": peer, QUANTISED: peer + QUANTISED, ", to the plain method": plain}
         ratios = {end: times[work] / times[other] for end, other in shares.items() if other in times and other != work}
-        qualities = [f"{quality_of(found[model], test):.4f}" if test and plain in PEERS else "" for model in (work, peer)]
+        qualities = [f"{quality_of(results[model], test):.4f}" if test and plain in PEERS else "" for model in (work, peer)]
         rows.append([work, f"{times[work]:.2f}", *(f"{ratios[end]:.2f}" if end in ratios else "" for end in shares), *qualities])
         costs |= {work + end: ratio for end, ratio in ratios.items()}
     header = ["", "s", "/ LightGBM", "/ LightGBM, quantized", "/ the plain method", "test NDCG@10", "LightGBM's"]
@@ -126,20 +126,20 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", choices=["speed", "binning", "few"])
-    given = parser.parse_args()
-    threads, repeats = given.threads, given.repeats
-    train, test = sets(given.artificial)
-    if given.only in (None, "speed"):
-        works = works_on(train, given.trees, threads)
+    options = parser.parse_args()
+    threads, repeats = options.threads, options.repeats
+    train, test = sets(options.artificial)
+    if options.only in (None, "speed"):
+        works = works_on(train, options.trees, threads)
         works["DirectRankTrees on the grades"] = partial(
-            ours, er.DirectRankTrees, train, given.trees, threads, follow="grades", search="all"
+            ours, er.DirectRankTrees, train, options.trees, threads, follow="grades", search="all"
         )
-        works["DirectRankTrees, as published"] = partial(ours, er.DirectRankTrees, train, given.trees, threads, **PUBLISHED)
-        compared("speed", works, threads, repeats, f"{train}: {given.trees} trees of {LEAVES} leaves", test)
-    if given.only in (None, "binning"):
+        works["DirectRankTrees, as published"] = partial(ours, er.DirectRankTrees, train, options.trees, threads, **PUBLISHED)
+        compared("speed", works, threads, repeats, f"{train}: {options.trees} trees of {LEAVES} leaves", test)
+    if options.only in (None, "binning"):
         bins = {"binning": partial(in_bins, train, threads), "LightGBM binning": partial(in_lightgbms_bins, train, threads)}
         compared("binning", bins, threads, repeats, f"{train}: at most {BINS} bins per feature", None)
-    if given.only in (None, "few"):
+    if options.only in (None, "few"):
         few = few_documents()
         works = works_on(few, 100, threads)
         works["LambdaMART, sampled forces"] = partial(ours, er.LambdaMART, few, 100, threads, lambdas="sampled")

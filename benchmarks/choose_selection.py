@@ -22,8 +22,8 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from choose_defaults import FOLDS, VALIDATED, Fold, Result, Results, Study, by_set, fitted, folds_of, report, training_sets
-from study import asked, parser, values_of, version
+from choose_defaults import FOLDS, VALIDATED, Fold, Result, Results, Study, by_set, fit_method, folds_of, report, training_sets
+from study import parser, select_names, values_of, version
 from timing import table
 
 import exactrank as er
@@ -75,20 +75,20 @@ def shaken(data: er.RankingData) -> er.RankingData:
     return replace(data, X=(data.X * (1 + 2.0**-22 * noise)).astype(np.float32))
 
 
-def evaluated(study: Study, ranker: str, rule: str, shake: bool, fold: Fold) -> Result:
+def evaluate(study: Study, ranker: str, rule: str, shake: bool, fold: Fold) -> Result:
     method = parse_method(ranker)
 
     def work() -> dict[str, Any]:
         with by_rule(rule):
-            score = fitted(method, VALIDATED, shaken(fold.train) if shake else fold.train)
+            score = fit_method(method, VALIDATED, shaken(fold.train) if shake else fold.train)
         return {"values": values_of(fold.test, score(fold.test))}
 
-    record = study.kept(fold, method, f"{rule}{', shaken' if shake else ''}", work)
+    record = study.cached_result(fold, method, f"{rule}{', shaken' if shake else ''}", work)
     return Result(record["values"], float(record["seconds"]))
 
 
 def on_folds(study: Study, folds: Sequence[Fold], ranker: str, rule: str, shake: bool) -> Results:
-    return {(fold.set, fold.number): evaluated(study, ranker, rule, shake, fold) for fold in folds}
+    return {(fold.set, fold.number): evaluate(study, ranker, rule, shake, fold) for fold in folds}
 
 
 def moved(results: Results, again: Results) -> list[str]:
@@ -106,10 +106,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--shaken", action="store_true", help="fit to features with noise in the last bit too")
     chosen = options.parse_args(arguments)
     sets = training_sets(chosen.data, chosen.tiny)
-    names = asked(options, "set", chosen.sets, sets)
+    names = select_names(options, "set", chosen.sets, sets)
     folds = [fold for name in names for fold in folds_of(name, sets[name](), chosen.folds)]
     study = Study(chosen.cache, chosen.version or version())
-    for ranker in asked(options, "ranker", chosen.rankers, RANKERS):
+    for ranker in select_names(options, "ranker", chosen.rankers, RANKERS):
         evaluate = partial(on_folds, study, folds, ranker)
         by_rules = {rule: evaluate(rule, False) for rule in chosen.rules}
         report(f"{ranker}, {VALIDATED}", by_rules, chosen.rules[0])

@@ -60,10 +60,10 @@ def record(name: str, title: str, lines: list[str], costs: Mapping[str, float]) 
 
 def arguments() -> list[str]:
     """How the benchmark was called, whatever the names of folders, and wherever the data lies that it would look for by itself."""
-    given = ["FOLDER" if Path(word).exists() else word for word in sys.argv[1:]]
-    if "--data" in given:
-        del given[given.index("--data") :][:2]
-    return ["--artificial", "FOLDER", *given] if os.environ.get("ARTIFICIAL") and "--artificial" not in given else given
+    words = ["FOLDER" if Path(word).exists() else word for word in sys.argv[1:]]
+    if "--data" in words:
+        del words[words.index("--data") :][:2]
+    return ["--artificial", "FOLDER", *words] if os.environ.get("ARTIFICIAL") and "--artificial" not in words else words
 
 
 def commit() -> str:
@@ -121,19 +121,19 @@ def cell(place: str, ledger: Path = LEDGER) -> str:
 def with_tables(page: str, ledger: Path = LEDGER) -> str:
     """A page of the documentation with the tables and cells of the ledger at its marks."""
 
-    def table(found: re.Match[str]) -> str:
-        entry = entries_of(ledger / f"{found['file']}.json")[found["name"]]
-        return found["mark"] + "".join(f"{line}\n" for line in entry["table"])
+    def table(match: re.Match[str]) -> str:
+        entry = entries_of(ledger / f"{match['file']}.json")[match["name"]]
+        return match["mark"] + "".join(f"{line}\n" for line in entry["table"])
 
-    page = re.sub(CELL, lambda found: f"<!-- ledger: {found['place']} -->{cell(found['place'], ledger)}<!-- /ledger -->", page)
+    page = re.sub(CELL, lambda match: f"<!-- ledger: {match['place']} -->{cell(match['place'], ledger)}<!-- /ledger -->", page)
     return re.sub(r"(?P<mark><!-- ledger: (?!reproduce\.)(?P<file>\w+)\.(?P<name>[\w-]+) -->\n\n)(?:\|.*\n)*", table, page)
 
 
 def main(command: str, *folders: str) -> int:
     if command == "compare":
-        found = [line for folder in folders for line in slower(Path(folder))]
-        print("\n".join(found) or f"nothing costs over {SLOWER - 1:.0%} more than in the ledger")
-        return int(bool(found))
+        results = [line for folder in folders for line in slower(Path(folder))]
+        print("\n".join(results) or f"nothing costs over {SLOWER - 1:.0%} more than in the ledger")
+        return int(bool(results))
     if command == "docs":
         for path in ROOT.glob("docs/**/*.md"):
             path.write_text(with_tables(path.read_text()))

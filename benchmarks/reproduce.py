@@ -122,8 +122,8 @@ def run(name: str, scale: str, seed: int, folders: Sequence[Path], settings: dic
     """Run an experiment and put what it finds into the ledger."""
     names, version = [folder.resolve().name for folder in folders], commit()
     experiment, start = experiment_of(name, scale, seed, settings), time.perf_counter()
-    given = {"data": tuple(map(str, folders))} if folders else {}
-    finding = replace(experiment, **given).run(lambda line: print(f"  {line}"[:140], file=sys.stderr))
+    arguments = {"data": tuple(map(str, folders))} if folders else {}
+    finding = replace(experiment, **arguments).run(lambda line: print(f"  {line}"[:140], file=sys.stderr))
     seconds = time.perf_counter() - start
     entry = entry_of(finding) | {"settings": repr(experiment), "overrides": {key: repr(value) for key, value in settings.items()}}
     entry |= {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": version, "scale": scale, "seed": seed, "data": names}

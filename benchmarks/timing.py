@@ -46,8 +46,8 @@ def in_new_process(code: str, *arguments: str) -> str:
 def with_artificial(about: str) -> argparse.ArgumentParser:
     """A parser with the option for a folder of artificial data sets, by default that of the environment."""
     parser = argparse.ArgumentParser(description=about)
-    given = os.environ.get("ARTIFICIAL") or None
-    parser.add_argument("--artificial", type=Path, default=given, help="folder with {letor,mslr}.{train,vali,test}.npz")
+    folder = os.environ.get("ARTIFICIAL") or None
+    parser.add_argument("--artificial", type=Path, default=folder, help="folder with {letor,mslr}.{train,vali,test}.npz")
     return parser
 
 

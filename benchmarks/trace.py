@@ -47,13 +47,13 @@ def is_import(frame: FrameType | None) -> bool:
 
 def watch() -> None:
     """From now on, append each function of the package that is called to the file; forked processes go on with it."""
-    seen = set()
+    reported = set()
     record = os.open(os.environ[VISITED], os.O_WRONLY | os.O_APPEND)
 
     def called(frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code
-        if event == "call" and code not in seen and is_function(code) and not is_import(frame):
-            seen.add(code)
+        if event == "call" and code not in reported and is_function(code) and not is_import(frame):
+            reported.add(code)
             os.write(record, f"{code.co_filename}:{code.co_firstlineno}\n".encode())
 
     threading.setprofile(called)

@@ -14,4 +14,4 @@ class DoctestBlocks(griffe.Extension):
     def on_instance(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         """Called once for each documented object."""
         if obj.docstring is not None:
-            obj.docstring.value = DOCTEST.sub(lambda found: f"```pycon\n{found[0]}\n```", obj.docstring.value)
+            obj.docstring.value = DOCTEST.sub(lambda result: f"```pycon\n{result[0]}\n```", obj.docstring.value)

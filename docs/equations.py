@@ -18,11 +18,11 @@ TAG = re.compile(r"\\tag\{([^{}]+)\}")
 
 def mathml(latex: str, where: str, *, block: bool) -> str:
     """An equation in LaTeX as MathML; what the converter does not know is an error, which it would let through."""
-    made = convert(latex.strip(), display="block" if block else "inline")
-    unknown = re.search(r"<m\w+>(\\\w+|&)</m", made)
+    equation = convert(latex.strip(), display="block" if block else "inline")
+    unknown = re.search(r"<m\w+>(\\\w+|&)</m", equation)
     if unknown:
         raise PluginError(f"{where}: {unknown[1]} in the equation {latex.strip()!r} is unknown to latex2mathml; write it otherwise")
-    return made
+    return equation
 
 
 def rendered(text: str, where: str) -> str:

@@ -122,8 +122,8 @@ def fusion(path: Path) -> None:
     for query in range(60):
         grade = rng.choice(3, size=60, p=[0.8, 0.15, 0.05])
         both = {"bm25": 12 + 2 * (grade + rng.normal(size=60)), "dense": 0.6 + 0.1 * (0.8 * grade + rng.normal(size=60))}
-        found = {name: np.where((-s).argsort().argsort() < 40, s, np.nan) for name, s in both.items()}
-        rows.append(pd.DataFrame({"query_id": query, "relevance": grade, **found}))
+        results = {name: np.where((-s).argsort().argsort() < 40, s, np.nan) for name, s in both.items()}
+        rows.append(pd.DataFrame({"query_id": query, "relevance": grade, **results}))
     er.fuse(er.systems_from_frame(pd.concat(rows), ["bm25", "dense"]), measure="nDCG@10").plot(path=path)
 
 
@@ -146,8 +146,8 @@ def three_systems(path: Path) -> None:
     age = rng.exponential(90, size=grade.shape) / (1 + 0.7 * grade)
     bm25 = 11 + 2.5 * (0.6 * grade + rng.normal(size=grade.shape))
     dense = 0.7 + 0.1 * (0.7 * grade + rng.normal(size=grade.shape))
-    found = [np.where((-s).argsort(axis=1).argsort(axis=1) < 40, s, np.nan) for s in (bm25, dense)]
-    systems = [*found, np.where(np.isnan(found).all(axis=0), np.nan, 0.5 ** (age / 30))]
+    results = [np.where((-s).argsort(axis=1).argsort(axis=1) < 40, s, np.nan) for s in (bm25, dense)]
+    systems = [*results, np.where(np.isnan(results).all(axis=0), np.nan, 0.5 ** (age / 30))]
     frame = pd.DataFrame({"query_id": np.repeat(np.arange(120), 80), "relevance": grade.ravel()})
     names = ["bm25", "dense", "recency"]
     frame[names] = np.stack([s.ravel() for s in systems], axis=1)
@@ -189,10 +189,10 @@ def smoothness(path: Path) -> None:
 @picture("propensities.svg")
 def propensities(path: Path) -> None:
     """clicks.md: how likely each rank is looked at, by what a log tells and by what is true."""
-    made = er.clicks.simulate_clicks(CubicPolynomial(features=10, documents=20, document_ids=True).data(100), sessions=200)
+    simulated_clicks = er.clicks.simulate_clicks(CubicPolynomial(features=10, documents=20, document_ids=True).data(100), sessions=200)
     with panels(path, 6.5, 3.6) as axes:
-        axes.plot(made.propensities.rank, made.propensities.value, "x", color=ORANGE, label="truth", zorder=3)
-        made.clicks.propensities("harvest", seed=0).plot(axes)
+        axes.plot(simulated_clicks.propensities.rank, simulated_clicks.propensities.value, "x", color=ORANGE, label="truth", zorder=3)
+        simulated_clicks.clicks.propensities("harvest", seed=0).plot(axes)
 
 
 @picture("importance.svg")
@@ -213,9 +213,9 @@ def forces(path: Path) -> None:
             both, (None, er.measures.NDCG()), ("RankNet: all pairs have the same weight", "LambdaRank: pairs weighted by nDCG"), strict=True
         ):
             rule = er.losses.Lambdas(measure)
-            found = [er.losses.slopes(data, np.concatenate([scores[:4], [at]]), rule).slope for at in moved]
+            results = [er.losses.slopes(data, np.concatenate([scores[:4], [at]]), rule).slope for at in moved]
             for place, color in ((0, BLUE), (2, GOLD)):
-                force = np.array(found)[:, place]
+                force = np.array(results)[:, place]
                 force[1:][np.abs(np.diff(force)) > 0.02 * np.ptp(force) + 1e-3] = np.nan
                 axes.plot(moved, force, color=color, label=f"on the document of grade {data.y[place]:.0f}, at {scores[place]:g}")
             for score in scores[:4]:
@@ -252,16 +252,16 @@ def differences(path: Path) -> None:
     (other,) = all_pairs({name: values[name] for name in ("network", "ListNet")})
     rng = np.random.default_rng(0)
     with panels(path, 9, 4.6, 2, 2) as rows:
-        for (left, right), one in zip(rows, (other, pair), strict=True):
-            d = values[one.first] - values[one.second]
+        for (left, right), result in zip(rows, (other, pair), strict=True):
+            d = values[result.first] - values[result.second]
             left.stairs(np.sort(d)[::-1], fill=True, color=BLUE)
             left.axhline(0, color="black", linewidth=0.6)
-            left.set_title(f"{one.first} against {one.second}: {one.wins} wins, {one.ties} ties, {one.losses} losses")
+            left.set_title(f"{result.first} against {result.second}: {result.wins} wins, {result.ties} ties, {result.losses} losses")
             left.set_ylabel("difference in nDCG@5")
             chance = (rng.choice([-1, 1], size=(20000, len(d))) * d).mean(axis=1)
             right.hist(chance, bins=60, color=GREY, alpha=0.6, histtype="stepfilled")
             right.axvline(d.mean(), color=ORANGE, linewidth=1.8)
-            right.set_title(f"mean {one.difference:+.4f}, p = {one.p['randomization']:.2g}")
+            right.set_title(f"mean {result.difference:+.4f}, p = {result.p['randomization']:.2g}")
             right.set_yticks([])
             right.locator_params(axis="x", nbins=5)
         rows[1][0].set_xlabel("queries, sorted by their difference")
@@ -405,16 +405,20 @@ def scaling(path: Path) -> None:
     rows = pd.DataFrame(cells[2:], columns=cells[0])
     rows = rows[pd.to_numeric(rows["features"], errors="coerce") == 10].apply(lambda column: pd.to_numeric(column.str.replace(",", "")))
     rows = rows.sort_values(["workers", "queries"])
-    n, (one, two) = rows["queries"].unique(), (rows[rows["workers"] == workers] for workers in (1, 2))
+    n, (one_worker, two) = rows["queries"].unique(), (rows[rows["workers"] == workers] for workers in (1, 2))
     share, model = two["half of it, two at once"].to_numpy(), two["model, ms"].to_numpy()
     along = np.geomspace(n[0], n[-1])
     with panels(path, 6.5, 4) as axes:
         axes.loglog(
-            along, one["one machine, ms a tree"].iloc[-1] * along / n[-1], color=GREY, linewidth=1, label="model, one machine: $c\\,n$"
+            along,
+            one_worker["one machine, ms a tree"].iloc[-1] * along / n[-1],
+            color=GREY,
+            linewidth=1,
+            label="model, one machine: $c\\,n$",
         )
         axes.loglog(along, share[-1] * along / n[-1] + (model - share)[0], color=BLUE, linewidth=1, label="model, two ranks: (1)")
-        axes.loglog(n, one["one machine, ms a tree"], "s", color=GREY, label="one machine, one thread")
-        axes.loglog(n, one["workers, ms"], "^", color=ORANGE, label="one worker (two ranks)")
+        axes.loglog(n, one_worker["one machine, ms a tree"], "s", color=GREY, label="one machine, one thread")
+        axes.loglog(n, one_worker["workers, ms"], "^", color=ORANGE, label="one worker (two ranks)")
         axes.loglog(n, two["workers, ms"], "o", color=BLUE, label="two workers")
         axes.set_xticks(n)
         axes.xaxis.set_minor_locator(NullLocator())
@@ -460,10 +464,10 @@ def report(path: Path) -> None:
 
     data = CubicPolynomial(documents=20, features=10, noise=0.5).data(200)
     methods = ["ridge", "listnet", "directrank", "lambdarank", "network=lambdarank(hidden=10)", "lambdamart"]
-    found = er.compare({"web": data}, methods, ["nDCG@10", "AP"], folds=3)
+    comparison = er.compare({"web": data}, methods, ["nDCG@10", "AP"], folds=3)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
         page_file = Path(folder) / "report.html"
-        found.write_report(page_file)
+        comparison.write_report(page_file)
         browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"] if os.geteuid() == 0 else [])
         page = browser.new_page(viewport={"width": 1000, "height": 800})
         page.goto(page_file.as_uri())
@@ -487,10 +491,10 @@ def main(names: list[str]) -> None:
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, mpl.rc_context({"svg.hashsalt": "exactrank", "svg.fonttype": "none"}), picture_style():
         for name in names or PICTURES:
-            made = Path(folder) / name
-            PICTURES[name](made)
-            shrink(made)
-            shutil.copy(made, FOLDER / name)
+            path = Path(folder) / name
+            PICTURES[name](path)
+            shrink(path)
+            shutil.copy(path, FOLDER / name)
 
 
 if __name__ == "__main__":

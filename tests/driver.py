@@ -119,9 +119,9 @@ def _ran(request: dict[str, Any], plan: Plan) -> Ended:
         os._exit(code)
     _, status = os.waitpid(pid, 0)
     count = plan.disarm()
-    said, complained, imported = [_drained(*pipe) for pipe in pipes]
+    message, complained, imported = [_drained(*pipe) for pipe in pipes]
     _import(imported.split())
-    return Ended(os.waitstatus_to_exitcode(status), said, complained, count)
+    return Ended(os.waitstatus_to_exitcode(status), message, complained, count)
 
 
 def _pipe() -> tuple[int, int]:

@@ -36,8 +36,8 @@ def engine() -> Iterator[Any]:
         yield DaskBackend(client, silence=HANGS)
 
 
-def numbers(found: Any) -> list[Any]:
-    return [(fit.dataset, fit.fold, fit.method, fit.failed, fit.settings, fit.test, fit.valid) for fit in found.fits]
+def numbers(result: Any) -> list[Any]:
+    return [(fit.dataset, fit.fold, fit.method, fit.failed, fit.settings, fit.test, fit.valid) for fit in result.fits]
 
 
 def test_a_comparison_on_a_cluster_has_the_numbers_of_one_here(engine: Any, tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ def gate(tmp_path: Path) -> Iterator[Gate]:
 
 
 def ended(server: ClusterServer) -> Any:
-    found = server.wait(HANGS)
-    assert found is not None
-    return found
+    result = server.wait(HANGS)
+    assert result is not None
+    return result
 
 
 def test_the_fit_of_a_lost_worker_is_done_by_another(engine: Any, begun: Letterbox, gate: Gate, tmp_path: Path) -> None:

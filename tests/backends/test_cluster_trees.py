@@ -385,10 +385,10 @@ def ending(where: str, how: signal.Signals, times: int, struck: Path) -> int:
 def test_sums_of_rounded_forces_are_exact() -> None:
     rng = np.random.default_rng(0)
     forces = rng.standard_normal(10_000) * 10.0 ** rng.integers(-6, 3, 10_000)
-    found = round_for_sums(forces, float(np.abs(forces).max()), len(forces)).astype(np.float32).astype(np.float64)
-    sums = {rng.permutation(found).cumsum()[-1] for _ in range(5)} | {found[:313].sum() + found[313:].sum()}
+    result = round_for_sums(forces, float(np.abs(forces).max()), len(forces)).astype(np.float32).astype(np.float64)
+    sums = {rng.permutation(result).cumsum()[-1] for _ in range(5)} | {result[:313].sum() + result[313:].sum()}
     assert len(sums) == 1
-    assert np.abs(found - forces).max() <= 1e-7 * np.abs(forces).max()
+    assert np.abs(result - forces).max() <= 1e-7 * np.abs(forces).max()
 
 
 def test_an_error_of_one_worker_is_told_as_it_is(cluster: Any, tmp_path: Path) -> None:
@@ -409,9 +409,9 @@ def forget_partitions() -> None:
 
 
 def test_what_does_not_work_on_an_engine_says_so(shards: Callable[..., Any]) -> None:
-    one = partial(er.LambdaMART, trees=3, threads=1)
+    first = partial(er.LambdaMART, trees=3, threads=1)
     with pytest.raises(SettingError, match="cross-fitted models of data in several files learn from it alone; leave out valid, or bags"):
-        trained(partial(one, bags=3, bagging="cross-fit"), shards(DATA), valid=VALID)
+        trained(partial(first, bags=3, bagging="cross-fit"), shards(DATA), valid=VALID)
     with pytest.raises(SettingError, match="leverage=2 is not known for data in several files; give leverage=0"):
         trained(partial(er.DirectRankTrees, trees=3, leverage=2), shards(DATA))
 

@@ -180,36 +180,36 @@ def test_two_clients_get_what_each_asks_for(cluster, client, shards):
     with distributed.Client(cluster, set_as_default=False) as other:
         engines = [er.DaskBackend(client), er.DaskBackend(other)]
         expected = [part.tolist() for part in open_shards(shards, LocalBackend(), 20_000).ask(EachPart(sizes))]
-        found = {}
+        results = {}
 
         def ask(number):
             data = open_shards(shards, engines[number], 20_000)
-            found[number] = [[part.tolist() for part in data.ask(EachPart(sizes))] for _ in range(5)]
+            results[number] = [[part.tolist() for part in data.ask(EachPart(sizes))] for _ in range(5)]
 
         threads = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(HANGS)
-        assert found == {0: [expected] * 5, 1: [expected] * 5}
+        assert results == {0: [expected] * 5, 1: [expected] * 5}
 
 
 @pytest.mark.parametrize(
-    ("fault", "said", "ranker"),
+    ("fault", "message", "ranker"),
     [
         (signal.SIGKILL, "is gone", er.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random")),
         (signal.SIGSTOP, r"has not answered for 0\.5 s", er.LambdaMART(trees=12, threads=1, bags=0)),
     ],
     ids=["killed", "stopped"],
 )
-def test_a_scheduler_that_is_lost_in_training_is_named_and_training_resumed(shards, whole, fault, said, ranker, monkeypatch):
+def test_a_scheduler_that_is_lost_in_training_is_named_and_training_resumed(shards, whole, fault, message, ranker, monkeypatch):
     monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
-    kept = []
+    models = []
 
     def keep(model):
-        kept.append(model)
-        if len(kept) == 2:
+        models.append(model)
+        if len(models) == 2:
             scheduler.send_signal(fault)
             if fault == signal.SIGKILL:
                 wait_until(lambda: client.status != "running")
@@ -227,15 +227,17 @@ def test_a_scheduler_that_is_lost_in_training_is_named_and_training_resumed(shar
             client.wait_for_workers(1, timeout=HANGS)
             engine = er.DaskBackend(client, silence=HANGS)
             ranker.set_params(backend=engine)
-            with pytest.raises(er.errors.EngineError, match=rf"the scheduler at .* {said}; start it again, and go on from the checkpoint"):
+            with pytest.raises(
+                er.errors.EngineError, match=rf"the scheduler at .* {message}; start it again, and go on from the checkpoint"
+            ):
                 ranker.fit(shards, checkpoint=keep)
         scheduler.kill()
-    resumed = ranker.set_params(backend=None).fit(shards, resume=kept[-1]).model_
+    resumed = ranker.set_params(backend=None).fit(shards, resume=models[-1]).model_
     assert text(resumed) == text(ranker.fit(shards).model_)
 
 
-@pytest.mark.parametrize(("status", "said"), [("running", "has not answered for 2 s"), ("connecting", "is gone")])
-def test_a_scheduler_that_is_lost_while_it_is_asked_is_named(status, said):
+@pytest.mark.parametrize(("status", "message"), [("running", "has not answered for 2 s"), ("connecting", "is gone")])
+def test_a_scheduler_that_is_lost_while_it_is_asked_is_named(status, message):
     class Asked:
         """A client that hears nothing, and then knows why."""
 
@@ -245,26 +247,26 @@ def test_a_scheduler_that_is_lost_while_it_is_asked_is_named(status, said):
             self.status = status
             raise TimeoutError
 
-    with pytest.raises(er.errors.EngineError, match=f"the scheduler at tcp://a:1 {said}; start it again, and go on from the checkpoint"):
+    with pytest.raises(er.errors.EngineError, match=f"the scheduler at tcp://a:1 {message}; start it again, and go on from the checkpoint"):
         er.DaskBackend(Asked(), silence=2.0).alive()
 
 
 def test_a_worker_of_another_version_is_named(client):
-    said = r"worker tcp://.* has exactrank 0\.0\.1, and the client has .*; install the same version on both"
-    with odd_worker(client, "import exactrank; exactrank.__version__ = '0.0.1'"), pytest.raises(er.errors.IncompatibleError, match=said):
+    message = r"worker tcp://.* has exactrank 0\.0\.1, and the client has .*; install the same version on both"
+    with odd_worker(client, "import exactrank; exactrank.__version__ = '0.0.1'"), pytest.raises(er.errors.IncompatibleError, match=message):
         er.DaskBackend(client).map(abs, [1, 2, 3])
 
 
 def test_a_worker_without_exactrank_is_told_what_to_install(client):
-    said = "a worker cannot import .*exactrank.*; install exactrank .*, as here, on every worker"
-    with odd_worker(client, "import sys; sys.modules['exactrank'] = None"), pytest.raises(er.errors.IncompatibleError, match=said):
+    message = "a worker cannot import .*exactrank.*; install exactrank .*, as here, on every worker"
+    with odd_worker(client, "import sys; sys.modules['exactrank'] = None"), pytest.raises(er.errors.IncompatibleError, match=message):
         er.DaskBackend(client).map(abs, [1, 2, 3])
 
 
 def test_a_worker_that_does_not_see_the_files_is_named(client, shards):
     hidden = "import os.path; os.path.isfile = lambda path, isfile=os.path.isfile: not str(path).endswith('.xr') and isfile(path)"
-    said = r"worker tcp://.*: .*part-000\d\.xr is not there; every worker must find each file under the same path"
-    with odd_worker(client, hidden), pytest.raises(er.errors.DataError, match=said):
+    message = r"worker tcp://.*: .*part-000\d\.xr is not there; every worker must find each file under the same path"
+    with odd_worker(client, hidden), pytest.raises(er.errors.DataError, match=message):
         open_shards(shards, er.DaskBackend(client))
 
 
@@ -343,29 +345,29 @@ def test_two_clients_train_at_once_on_other_data_and_measures(cluster, client, s
             (er.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=2), shards, whole, client),
             (er.AdaRank("AP", max_iter=2), read_shards(str(tmp_path / "part-*.xr")), other, second),
         ]
-        found = {}
+        results = {}
 
         def fit(number):
             ranker, data, _, own = work[number]
-            found[number] = text(copy(ranker).set_params(backend=er.DaskBackend(own)).fit(data).model_)
+            results[number] = text(copy(ranker).set_params(backend=er.DaskBackend(own)).fit(data).model_)
 
         threads = [threading.Thread(target=fit, args=(number,)) for number in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(HANGS)
-    assert found == {number: text(ranker.fit(data).model_) for number, (ranker, _, data, _) in enumerate(work)}
+    assert results == {number: text(ranker.fit(data).model_) for number, (ranker, _, data, _) in enumerate(work)}
 
 
 def test_an_interrupted_fit_goes_on_to_the_same_bits(client, shards, whole):
     ranker = er.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random", backend=er.DaskBackend(client))
-    kept = []
+    models = []
 
     def stop(progress):
         if progress.step == 3:
             raise KeyboardInterrupt
 
     with pytest.warns(er.errors.InterruptedWarning):
-        ranker.fit(shards, progress=stop, checkpoint=kept.append)
-    resumed = ranker.fit(shards, resume=kept[-1]).model_
+        ranker.fit(shards, progress=stop, checkpoint=models.append)
+    resumed = ranker.fit(shards, resume=models[-1]).model_
     assert text(resumed) == text(er.LambdaRank(learning_rate=0.1, batch_size=2500, max_iter=6, start="random").fit(whole).model_)

@@ -78,10 +78,10 @@ def test_urls_of_other_systems_are_fetched(folder):
     for path in folder.glob("shards/*"):
         fsspec.filesystem("memory").pipe_file(f"/bucket/{path.name}", path.read_bytes())
     whole = er.read(folder / "whole.xr")
-    for given in ("memory://bucket/part-*.xr", "memory://bucket/shards.json"):
-        found = open_shards(er.read_shards(given), LocalBackend(), 5_000)
-        assert found.ask(EachPart(lambda part: part.data.y.tolist())) == [
-            whole.y[whole.indptr[part.first] : whole.indptr[part.first + part.queries]].tolist() for part in found.partitions
+    for url in ("memory://bucket/part-*.xr", "memory://bucket/shards.json"):
+        dataset = open_shards(er.read_shards(url), LocalBackend(), 5_000)
+        assert dataset.ask(EachPart(lambda part: part.data.y.tolist())) == [
+            whole.y[whole.indptr[part.first] : whole.indptr[part.first + part.queries]].tolist() for part in dataset.partitions
         ]
     assert [Path(file.path).name for file in shards_at(Path("memory://bucket/part-*.xr"), False, ReadOptions()).files] == [
         f"part-000{number}.xr" for number in range(3)
@@ -105,9 +105,9 @@ def test_how_to_read_is_that_of_the_options(folder, tmp_path):
 def test_several_files_are_converted_to_one_or_to_others(folder, tmp_path):
     ok("convert", folder / "csv-*.csv", tmp_path / "one.xr")
     ok("convert", folder / "txt-*.txt", tmp_path / "many", "--shards", 4)
-    one, whole = er.read(tmp_path / "one.xr"), er.read(folder / "whole.xr")
-    assert one.X.tobytes() == whole.X.tobytes()
-    assert one.qid.tolist() == whole.qid.tolist()
+    first, whole = er.read(tmp_path / "one.xr"), er.read(folder / "whole.xr")
+    assert first.X.tobytes() == whole.X.tobytes()
+    assert first.qid.tolist() == whole.qid.tolist()
     many = open_shards(er.read_shards(tmp_path / "many"), LocalBackend())
     assert (many.n_queries, len(many.facts)) == (1300, 4)
     (tmp_path / "csv-2.csv").write_text("query_id,relevance,other\n9000,1,2\n")
@@ -144,8 +144,8 @@ def test_earlier_shards_stay_until_the_new_ones_are_complete(tmp_path, folder, d
         ok("convert", folder / "whole.xr", "shards", "--shards", 3, "--force", cwd=tmp_path)
         command = ("convert", folder / "txt-0.txt", "shards", "--shards", 2, "--force")
         ended = driver.run(*command, at=tmp_path, fault=Fault(kind, action, number, errno.EIO))
-        found = open_shards(er.read_shards(tmp_path / "shards"), LocalBackend())
-        assert (found.n_queries, len(found.facts)) == ((500, 2) if ended.code == 0 else (1300, 3))
+        dataset = open_shards(er.read_shards(tmp_path / "shards"), LocalBackend())
+        assert (dataset.n_queries, len(dataset.facts)) == ((500, 2) if ended.code == 0 else (1300, 3))
         if ended.count < number:
             assert number > 4
             return

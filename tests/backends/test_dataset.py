@@ -24,9 +24,9 @@ def test_nothing_that_computes_asks_where_a_dataset_lies():
     assert places() == set()
 
 
-@pytest.mark.parametrize(("line", "found"), [("if isinstance(data, ShardedData):", True), ("if isinstance(path, Path):", False)])
-def test_the_guard_sees_such_a_question(line, found):
-    assert bool(KINDS.search(line)) == found
+@pytest.mark.parametrize(("line", "result"), [("if isinstance(data, ShardedData):", True), ("if isinstance(path, Path):", False)])
+def test_the_guard_sees_such_a_question(line, result):
+    assert bool(KINDS.search(line)) == result
 
 
 def test_nothing_passes_for_a_dataset_that_is_none():
@@ -89,7 +89,7 @@ def test_a_part_computes_once_and_keeps_the_last(cuts):
 def test_a_remembered_score_is_computed_once_per_dataset(cuts):
     calls, data = [], cuts[0]
     other = data.take_queries([0, 1])
-    score = CachedScore(lambda given: calls.append(given) or np.zeros(given.n_documents))
-    for given in (data, other, data, other):
-        assert len(score(given)) == given.n_documents
+    score = CachedScore(lambda part: calls.append(part) or np.zeros(part.n_documents))
+    for part in (data, other, data, other):
+        assert len(score(part)) == part.n_documents
     assert calls == [data, other]

@@ -32,10 +32,10 @@ class Shuffled(LocalBackend):
     """Answers as workers give them: packed, in any order, of partitions that were loaded anew."""
 
     def ask(self, data, question):
-        packed, found = cloudpickle.dumps(question), {}
+        packed, results = cloudpickle.dumps(question), {}
         for partition in random.sample(data.partitions, len(data.partitions)):
-            found |= dict(pickle.loads(answer_round(Round(data.key, (partition,), packed))))
-        return [found[partition.number] for partition in data.partitions]
+            results |= dict(pickle.loads(answer_round(Round(data.key, (partition,), packed))))
+        return [results[partition.number] for partition in data.partitions]
 
 
 def made(seed, queries=2500, weights=False, ties=False):
@@ -159,15 +159,15 @@ def test_searches_that_lead_nowhere_share_their_rounds(tmp_path):
     problem = LinearProfile.of(measure.over(data, threads=1))
     problem.announce(directions := [0, 1, 2, np.array([1.0, 2.0, 0.0]), np.array([0.0, 2.0, 1.0])], lambda direction, theta: (-1e-9, 1e-9))
     place = problem.at(np.array([1.0, 0.1, 0.0]))
-    before, found = engine.rounds, [place.best(direction, -1e-9, 1e-9) for direction in directions]
+    before, results = engine.rounds, [place.best(direction, -1e-9, 1e-9) for direction in directions]
     assert engine.rounds - before == 5  # events of the first; outlines and events of two; and of another two
     alone = LinearProfile.of(measure.over(data, threads=1)).at(place.theta)
-    assert found == [alone.best(direction, -1e-9, 1e-9) for direction in directions]
+    assert results == [alone.best(direction, -1e-9, 1e-9) for direction in directions]
 
 
-def same_steps(one, other):
+def same_steps(first, second):
     for name in ("breakpoints", "values", "at"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
 
 
 @settings(max_examples=6, deadline=None)
@@ -197,13 +197,13 @@ def test_profiles_of_partitions_are_those_of_the_whole(tmp_path_factory, ends, s
     weight = drawn.draw(st.sampled_from([None, np.arange(whole.n_queries) % 3]))
     for direction, numbers in [("x1", whole.X[:, 1]), (minus_first, -whole.X[:, 0]), (model, model.predict(whole))]:
         ours, theirs = ((direction, shards), (numbers, whole))
-        given = {"weight": weight, "low": -2.0, "high": 0.5}
-        of_parts = er.profile(shards, model, direction, name, backend=Shuffled(), **given)
-        same_steps(of_parts, er.profile(whole, model.predict(whole), numbers, name, **given))
-        same_steps(of_parts, er.profile(whole, model, direction, name, **given))
-        given |= drawn.draw(st.sampled_from([{}, {"point": "likelihood"}, {"low": 0.1}]))
-        found = [er.line_search(data, model, along, name, **given) for along, data in (ours, theirs)]
-        assert found[0] == found[1]
+        arguments = {"weight": weight, "low": -2.0, "high": 0.5}
+        of_parts = er.profile(shards, model, direction, name, backend=Shuffled(), **arguments)
+        same_steps(of_parts, er.profile(whole, model.predict(whole), numbers, name, **arguments))
+        same_steps(of_parts, er.profile(whole, model, direction, name, **arguments))
+        arguments |= drawn.draw(st.sampled_from([{}, {"point": "likelihood"}, {"low": 0.1}]))
+        results = [er.line_search(data, model, along, name, **arguments) for along, data in (ours, theirs)]
+        assert results[0] == results[1]
 
 
 def test_the_outline_along_the_next_weight_comes_with_the_value_of_a_step(tmp_path):

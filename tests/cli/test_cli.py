@@ -28,25 +28,25 @@ def run(*arguments, cwd=None):
 
 
 def ok(*arguments, **options):
-    done = run(*arguments, **options)
-    assert done.code == 0, done.err
-    return done.out
+    result = run(*arguments, **options)
+    assert result.code == 0, result.err
+    return result.out
 
 
-def refused(code, said, *arguments, **options):
-    done = run(*arguments, **options)
-    assert done.code == code, done.err
-    assert said in done.err
-    assert "Traceback" not in done.err
-    assert done.out == ""
+def refused(code, message, *arguments, **options):
+    result = run(*arguments, **options)
+    assert result.code == code, result.err
+    assert message in result.err
+    assert "Traceback" not in result.err
+    assert result.out == ""
 
 
 def called(code, *arguments):
     """What the command prints when it is called in this process, which saves the imports: for tests of many cases."""
-    done = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
-    assert done.exit_code == code, done.output
-    assert done.exception is None or isinstance(done.exception, SystemExit)
-    return done.output
+    result = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
+    assert result.exit_code == code, result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.output
 
 
 @pytest.fixture
@@ -119,8 +119,8 @@ def test_evaluate_a_run(letor, tmp_path):
 
 def test_scores_from_a_pipe(letor):
     program = f"{PROGRAM} evaluate {letor} <(printf '0.1\\n0.2\\n1\\n0.3\\n') -m RR --json"
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
-    assert json.loads(done.stdout)["measures"]["RR"]["mean"] == pytest.approx(2 / 3)
+    result = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
+    assert json.loads(result.stdout)["measures"]["RR"]["mean"] == pytest.approx(2 / 3)
 
 
 def test_a_run_that_comes_through_a_pipe_in_parts(letor):
@@ -138,7 +138,7 @@ def test_a_run_that_comes_through_a_pipe_in_parts(letor):
 
 
 @pytest.mark.parametrize(
-    ("shell", "code", "said"),
+    ("shell", "code", "message"),
     [
         ("{run} >&-", 1, "standard output is closed"),
         ("{run} > /dev/full", 1, "No space left on device"),
@@ -150,12 +150,12 @@ def test_a_run_that_comes_through_a_pipe_in_parts(letor):
         ("PYTHONIOENCODING=ascii {run} --feature é", 2, r"'\xe9'"),
     ],
 )
-def test_odd_streams_and_environments(letor, shell, code, said):
+def test_odd_streams_and_environments(letor, shell, code, message):
     """Nothing is raised, and nothing but one line is said."""
     program = shell.format(run=f"{PROGRAM} evaluate {letor} --feature 1 -q", program=PROGRAM, letor=letor)
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"})
-    assert (done.returncode, done.stderr.count("\n")) == (code, int(bool(said)))
-    assert said in done.stderr
+    result = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"})
+    assert (result.returncode, result.stderr.count("\n")) == (code, int(bool(message)))
+    assert message in result.stderr
 
 
 def test_names_that_a_stream_cannot_show_are_escaped(tmp_path):
@@ -170,9 +170,9 @@ def test_names_that_a_stream_cannot_show_are_escaped(tmp_path):
 def test_a_closed_stream_gets_no_file_in_its_place(letor, tmp_path):
     """With stdout closed the model would be opened as stdout, and get what a library prints."""
     program = f"{PROGRAM} train ridge {letor} --out {tmp_path}/m.json >&- <&-"
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "standard output is closed" in done.stderr
+    result = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "standard output is closed" in result.stderr
     assert er.load(tmp_path / "m.json").scorer.n_features == 2
 
 
@@ -194,8 +194,8 @@ def test_too_many_threads(letor, threads):
 
 def test_a_model_of_another_method_is_not_resumed(made, tmp_path):
     called(0, "train", "ridge", made / "train.txt", "--out", tmp_path / "m.json")
-    said = called(2, "train", "listnet", made / "train.txt", "--out", tmp_path / "m.json", "--resume")
-    assert "the model was trained with ranker=Ridge, not ListNet" in said
+    message = called(2, "train", "listnet", made / "train.txt", "--out", tmp_path / "m.json", "--resume")
+    assert "the model was trained with ranker=Ridge, not ListNet" in message
     (tmp_path / "w.json").write_text("[1, 2, 3, 4]")
     assert "ranker=None, not Ridge" in called(2, "train", "ridge", made / "train.txt", "--out", tmp_path / "w.json", "--resume")
 
@@ -209,7 +209,7 @@ def test_qrels_and_runs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["info", "nothing.txt"], "nothing.txt does not exist"),
         (["evaluate", "data.txt", "--feature", "9"], "there is no feature '9'; the data has 1, 2"),
@@ -236,14 +236,14 @@ def test_qrels_and_runs(tmp_path):
         (["generate", "out.txt", "--queries", "0"], "--queries"),
     ],
 )
-def test_bad_input_is_explained_and_exits_2(letor, tmp_path, arguments, said):
+def test_bad_input_is_explained_and_exits_2(letor, tmp_path, arguments, message):
     (tmp_path / "short.txt").write_text("1\n2\n")
     (tmp_path / "words.txt").write_text("1\noops\n2\n3\n")
     (tmp_path / "nan.txt").write_text("1\n2\nnan\n3\n")
     (tmp_path / "bad.txt").write_text("x qid:1 1:2\n")
     (tmp_path / "missing.txt").write_text("1 qid:1 1:NULL\n")
     before = sorted(p.name for p in tmp_path.iterdir())
-    refused(2, said, *arguments, cwd=tmp_path)
+    refused(2, message, *arguments, cwd=tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == before
     assert (tmp_path / "short.txt").read_text() == "1\n2\n"
 
@@ -281,22 +281,24 @@ def test_a_full_disk_keeps_the_old_file(letor, tmp_path):
     target = tmp_path / "out.xr"
     target.write_bytes(b"old")
     limited = ["bash", "-c", 'ulimit -f 4; trap "" XFSZ; exec "$@"', "bash", str(PROGRAM), "convert", str(letor), str(target), "--force"]
-    done = subprocess.run(limited, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "File too large" in done.stderr
+    result = subprocess.run(limited, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "File too large" in result.stderr
     assert target.read_bytes() == b"old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data.txt", "out.xr"]
 
 
 def test_debug_shows_the_traceback(letor):
-    done = run("evaluate", letor, "--feature", "9", "--debug")
-    assert done.code == 1
-    assert "Traceback" in done.err
+    result = run("evaluate", letor, "--feature", "9", "--debug")
+    assert result.code == 1
+    assert "Traceback" in result.err
 
 
 def test_a_reader_that_leaves_is_not_an_error_of_ours(letor):
-    done = subprocess.run(["bash", "-c", f"{PROGRAM} evaluate {letor} --feature 1 -q | true"], capture_output=True, text=True, check=False)
-    assert "Traceback" not in done.stderr
+    result = subprocess.run(
+        ["bash", "-c", f"{PROGRAM} evaluate {letor} --feature 1 -q | true"], capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in result.stderr
 
 
 def test_help_and_version():
@@ -384,8 +386,8 @@ def test_what_training_reports(made, tmp_path, monkeypatch):
 def test_a_strength_is_a_number_or_left_to_the_data(made, tmp_path, monkeypatch):
     monkeypatch.chdir(made)
     data = er.read(made / "train.txt")
-    for given, l2 in (((), "auto"), (("--l2", "auto"), "auto"), (("--l2", "0.5"), 0.5)):
-        called(0, "train", "ranksvm", "train.txt", "--out", tmp_path / "m.json", "--force", *given)
+    for arguments, l2 in (((), "auto"), (("--l2", "auto"), "auto"), (("--l2", "0.5"), 0.5)):
+        called(0, "train", "ranksvm", "train.txt", "--out", tmp_path / "m.json", "--force", *arguments)
         model = er.load(tmp_path / "m.json")
         assert model.params["l2"] == l2
         assert np.array_equal(model.scorer.weights, er.RankSVM(l2=l2).fit(data).weights_)
@@ -413,8 +415,8 @@ def test_text_may_end_before_the_last_features_when_told(made, tmp_path):
     (tmp_path / "short.txt").write_text("1 qid:1 1:0.5 2:1\n0 qid:1 1:0.25\n")
     (tmp_path / "whole.txt").write_text("1 qid:1 1:0.5 2:1 3:0 4:0\n0 qid:1 1:0.25 2:0 3:0 4:0\n")
     arguments = ("predict", made / "model.json", tmp_path / "short.txt")
-    said = "it lacks 3, 4; it has besides none; give the 4 features of the model, by the same names in any order; text"
-    assert said in called(2, *arguments)
+    message = "it lacks 3, 4; it has besides none; give the 4 features of the model, by the same names in any order; text"
+    assert message in called(2, *arguments)
     assert called(0, *arguments, "--features", 4) == called(0, "predict", made / "model.json", tmp_path / "whole.txt")
     training = (*QUICK, made / "train.txt", "--valid", tmp_path / "short.txt", "--out", tmp_path / "m.json")
     assert "it lacks 3, 4" in called(2, *training)
@@ -434,7 +436,7 @@ def test_missing_values_in_training_and_prediction(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("predict", "model.json", "wide.txt"), "it has besides 5, 6; give the 4 features of the model"),
         (("predict", "model.json", "named.csv"), "it lacks 1, 2, 3, 4; it has besides bm25"),
@@ -457,7 +459,7 @@ def test_missing_values_in_training_and_prediction(tmp_path):
         (("train", "directrang", "train.txt", "--out", "new.json"), "no ranker 'directrang' (did you mean directrank?)"),
     ],
 )
-def test_bad_training_and_prediction_is_explained(made, tmp_path, monkeypatch, arguments, said):
+def test_bad_training_and_prediction_is_explained(made, tmp_path, monkeypatch, arguments, message):
     for name in ("model.json", "train.txt"):
         (tmp_path / name).write_bytes((made / name).read_bytes())
     (tmp_path / "wide.txt").write_text("1 qid:1 1:1 2:1 3:1 4:1 5:1 6:1\n0 qid:1 1:2\n")
@@ -466,7 +468,7 @@ def test_bad_training_and_prediction_is_explained(made, tmp_path, monkeypatch, a
     (tmp_path / "constant.txt").write_text("1 qid:1 1:1 2:3\n0 qid:1 1:1 2:3\n")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     monkeypatch.chdir(tmp_path)
-    assert said in called(2, *arguments)
+    assert message in called(2, *arguments)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -507,9 +509,9 @@ def test_ctrl_c_keeps_the_best_model_beside_the_target(long_training, tmp_path):
     process = long_training
     wait_for_checkpoints(process, 5)
     process.send_signal(signal.SIGINT)
-    printed, said = process.communicate(timeout=HANGS)
+    printed, message = process.communicate(timeout=HANGS)
     assert process.returncode == 1
-    assert said == "exactrank: interrupted; m.json.checkpoint holds the best model so far; the same command with --resume continues\n"
+    assert message == "exactrank: interrupted; m.json.checkpoint holds the best model so far; the same command with --resume continues\n"
     assert "training" in printed
     model, data = er.load(tmp_path / "m.json.checkpoint"), er.read(tmp_path / "long.xr")
     assert model.training["interrupted"]
@@ -558,8 +560,8 @@ def test_start_is_a_word_or_a_model_where_a_method_has_words_for_it(tmp_path):
     ours = er.DirectRank(bags=0).fit(er.read(tmp_path / "data.txt"), start=er.load(tmp_path / "a.json"))
     np.testing.assert_array_equal(er.load(tmp_path / "b.json").scorer.weights, ours.weights_)
     for wrong in ("rigde", "nowhere.json"):
-        said = f"--start '{wrong}' is neither a model file nor one of auto, softmax, ridge"
-        refused(2, said, "train", "directrank", "data.txt", "--out", "c.json", "--start", wrong, cwd=tmp_path)
+        message = f"--start '{wrong}' is neither a model file nor one of auto, softmax, ridge"
+        refused(2, message, "train", "directrank", "data.txt", "--out", "c.json", "--start", wrong, cwd=tmp_path)
 
 
 def test_a_machine_corrects_the_mean(tmp_path):

@@ -42,9 +42,9 @@ PAGES = dict(pages())
 
 
 def shown(words, width=WIDTH):
-    done = CliRunner().invoke(app, [*words.split(), "--help"], env={"COLUMNS": str(width), "NO_COLOR": "1"}, prog_name="exactrank")
-    assert done.exit_code == 0, done.output
-    return done.output
+    result = CliRunner().invoke(app, [*words.split(), "--help"], env={"COLUMNS": str(width), "NO_COLOR": "1"}, prog_name="exactrank")
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 @pytest.mark.parametrize("words", PAGES)
@@ -53,12 +53,12 @@ def test_nothing_is_cut(words, width):
     page = shown(words, width)
     assert "…" not in page
     assert max(map(len, page.splitlines())) <= width
-    said = " ".join(page.replace("│", " ").split())
+    message = " ".join(page.replace("│", " ").split())
     for option in PAGES[words].params:
         for name in (*option.opts, *option.secondary_opts) if option.param_type_name == "option" else ():
             assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", page), f"{words} --help does not show {name} whole"
         if width == WIDTH and option.help:
-            assert " ".join(option.help.split()) in said, f"{words} --help does not say all of {option.name}"
+            assert " ".join(option.help.split()) in message, f"{words} --help does not say all of {option.name}"
 
 
 @pytest.mark.parametrize("words", PAGES)
@@ -102,8 +102,8 @@ def test_help_and_lists_import_nothing_heavy():
         f"print('HEAVY', code, sorted(set(sys.modules) & {HEAVY}))"
     )
     for words in (["--help"], ["compare", "--help"], ["train"], ["train", "--help"], ["methods"]):
-        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
-        assert re.search(r"HEAVY [02] \[\]$", done.stdout.strip()), (words, done.stdout[-300:], done.stderr)
+        result = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+        assert re.search(r"HEAVY [02] \[\]$", result.stdout.strip()), (words, result.stdout[-300:], result.stderr)
 
 
 @pytest.fixture(scope="module")
@@ -134,12 +134,12 @@ def run_examples(words, place):
     lines = examples_of(words)
     assert len(lines) == 2
     page = shown(words)
-    said = " ".join(page.replace("│", " ").replace(" \\ ", " ").split())
+    message = " ".join(page.replace("│", " ").replace(" \\ ", " ").split())
     for line in lines:
-        assert line in said
+        assert line in message
         again = ["--force"] if "--force" in page and " --out -" not in line else []  # another command may show the same example
-        done = driver().run(*shlex.split(line)[1:], *again, at=place, COLUMNS="100")
-        assert done.code == 0, f"{line}\n{done.err}"
+        result = driver().run(*shlex.split(line)[1:], *again, at=place, COLUMNS="100")
+        assert result.code == 0, f"{line}\n{result.err}"
 
 
 def test_every_command_shows_two_examples_and_they_run(folder):
@@ -162,17 +162,17 @@ def test_the_examples_of_serve_and_demo(folder, monkeypatch):
     monkeypatch.setattr(compare_command, "QUERIES", 12)
     monkeypatch.setattr(compare_command, "METHODS", ("ridge", "listnet"))
     for line in (*EXAMPLES["serve"], *EXAMPLES["demo"]):
-        done = CliRunner().invoke(app, shlex.split(line))
-        assert done.exit_code == 0, (line, done.output)
+        result = CliRunner().invoke(app, shlex.split(line))
+        assert result.exit_code == 0, (line, result.output)
     assert served == [(["model"], 8000), (["first", "second"], 8080)]
     assert (folder / "exactrank-demo" / "report.html").exists()
     assert (folder / "elsewhere" / "report.html").exists()
 
 
 def called(*words, code=0):
-    done = CliRunner().invoke(app, list(words), env={"COLUMNS": "80"}, prog_name="exactrank")
-    assert done.exit_code == code, done.output
-    return done.output
+    result = CliRunner().invoke(app, list(words), env={"COLUMNS": "80"}, prog_name="exactrank")
+    assert result.exit_code == code, result.output
+    return result.output
 
 
 def test_methods_and_measures_are_listed():
@@ -190,8 +190,8 @@ def test_methods_and_measures_are_listed():
 
 @pytest.mark.parametrize(("typo", "meant"), [("lambdamrt", "lambdamart"), ("Ridge", "ridge"), ("coordinate_ascent", "coordinate-ascent")])
 def test_a_method_that_is_misspelt_is_suggested(typo, meant):
-    said = " ".join(called("train", typo, "data.txt", code=2).replace("│", " ").split())
-    assert f"no ranker '{typo}' (did you mean {meant}?)" in said
+    message = " ".join(called("train", typo, "data.txt", code=2).replace("│", " ").split())
+    assert f"no ranker '{typo}' (did you mean {meant}?)" in message
 
 
 def test_completion_of_methods_and_measures():
@@ -216,10 +216,10 @@ def test_completion_of_methods_and_measures():
 def test_the_shell_is_offered(line, offered):
     """What bash asks the program, and what it answers."""
     words = line.split()
-    asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_EXACTRANK_COMPLETE": "complete_bash"}
+    environment = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_EXACTRANK_COMPLETE": "complete_bash"}
     code = "from exactrank.cli import app; app(prog_name='exactrank')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ | asked)
-    assert set(done.stdout.split()) == offered, done.stderr
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ | environment)
+    assert set(result.stdout.split()) == offered, result.stderr
 
 
 def test_completion_can_be_shown_and_installed():

@@ -52,13 +52,13 @@ def shop(tmp_path_factory):
 
 
 def test_training_shows_each_constraint(shop, tmp_path):
-    told = command(
+    message = command(
         "train", "directrank", shop / "shop.csv", *KEEP, "-m", GOAL, "--valid", shop / "shop.csv", "--out", tmp_path / "m.json"
     ).output
-    assert "revenue@2 >= 3" in told
+    assert "revenue@2 >= 3" in message
     value = er.load(tmp_path / "m.json").training["constraints"]
     for part in ("value", "valid"):
-        assert f"{value[part]['revenue@2 >= 3']:.4f}" in told
+        assert f"{value[part]['revenue@2 >= 3']:.4f}" in message
 
 
 def test_a_checkpoint_that_keeps_the_constraints_takes_the_place_of_a_better_one_that_does_not(shop):
@@ -74,7 +74,7 @@ def test_a_checkpoint_that_keeps_the_constraints_takes_the_place_of_a_better_one
 
 
 @pytest.mark.parametrize(
-    ("method", "goal", "said"),
+    ("method", "goal", "message"),
     [
         ("directrank", "nDCG@3 subject to revenue@2 >= 1000", "nothing reaches revenue@2 >= 1000; the largest revenue@2 found is"),
         ("directrank", "nDCG@3 subject to revenue@2 > 3", "'revenue@2 > 3' is not a constraint; write a measure, >= or <=, and a number"),
@@ -82,18 +82,18 @@ def test_a_checkpoint_that_keeps_the_constraints_takes_the_place_of_a_better_one
         ("ridge", GOAL, "Ridge cannot keep revenue@2 >= 3: it follows a stand-in"),
     ],
 )
-def test_a_goal_that_cannot_be_leaves_nothing(shop, tmp_path, method, goal, said):
+def test_a_goal_that_cannot_be_leaves_nothing(shop, tmp_path, method, goal, message):
     result = command("train", method, shop / "shop.csv", *KEEP, "-m", goal, "--out", tmp_path / "m.json")
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
     assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")] == []
 
 
 def test_evaluation_shows_all_measures_of_a_goal(shop):
     data, model = er.read(shop / "shop.csv", columns=er.data.Columns(keep=("revenue",))), er.load(shop / "model.json")
     theirs = er.evaluate(data, model.predict(data), ["nDCG@3", "revenue@2"]).means
-    one = printed("evaluate", shop / "shop.csv", shop / "model.json", *KEEP, "-m", GOAL)["measures"]
-    assert {name: found["mean"] for name, found in one.items()} == pytest.approx(theirs)
+    first = printed("evaluate", shop / "shop.csv", shop / "model.json", *KEEP, "-m", GOAL)["measures"]
+    assert {name: found["mean"] for name, found in first.items()} == pytest.approx(theirs)
     (shop / "b.txt").write_text("".join(f"{value}\n" for value in data.ungroup(data.feature("b"))))
     several = printed("evaluate", shop / "shop.csv", shop / "model.json", shop / "b.txt", *KEEP, "-m", GOAL)["runs"]
     assert {name: found["mean"] for name, found in several["model"]["measures"].items()} == pytest.approx(theirs)
@@ -127,11 +127,11 @@ def test_fusing_under_a_constraint(shop, tmp_path):
 def test_info_shows_kept_columns_and_pairs(shop, tmp_path):
     (tmp_path / "pairs.csv").write_text("query_id,better,worse\n0,d1,d2\n3,d40,d37\n")
     assert command("pairs", tmp_path / "pairs.csv", shop / "shop.csv", *KEEP, "--out", tmp_path / "both.xr").exit_code == 0
-    found, told = printed("info", tmp_path / "both.xr"), command("info", tmp_path / "both.xr").stdout
-    least, most = found["extra_columns"]["revenue"]
-    assert f"revenue: {least:g} to {most:g}" in told
-    assert found["pairs"] == 2
-    assert "pairs" in told
+    record, message = printed("info", tmp_path / "both.xr"), command("info", tmp_path / "both.xr").stdout
+    least, most = record["extra_columns"]["revenue"]
+    assert f"revenue: {least:g} to {most:g}" in message
+    assert record["pairs"] == 2
+    assert "pairs" in message
     plain = command("info", shop / "shop.qrels").stdout
     assert "extra columns" not in plain
     assert "pairs" not in plain
@@ -155,9 +155,9 @@ def test_the_front_on_the_command_line_is_that_of_python(shop, tmp_path, kind):
         theirs = er.pareto(data, ["a", "c"], ["nDCG@3", "revenue@2" if kind == "systems" else "P@2"])
     assert ours["complete"] == theirs.complete == (kind != "model")
     assert [list(point["values"].values()) for point in ours["points"]] == pytest.approx(theirs.values)
-    told = command("pareto", *how, "--save", tmp_path / "front.csv")
-    assert told.exit_code == 0
-    assert f"{len(theirs)} points" in told.stdout
+    message = command("pareto", *how, "--save", tmp_path / "front.csv")
+    assert message.exit_code == 0
+    assert f"{len(theirs)} points" in message.stdout
     assert len((tmp_path / "front.csv").read_text().splitlines()) == len(theirs) + 1
     again = command("pareto", *how, "--save", tmp_path / "front.csv")
     assert again.exit_code == 2
@@ -171,7 +171,7 @@ def test_the_front_is_drawn(shop, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (BOTH, "give one of --run NAME=FILE for each system of the qrels in DATA, --system NAME for each feature, or --model FILE"),
         ((*BOTH, "--system", "a", "--model", "model.json"), "give one of --run"),
@@ -183,7 +183,7 @@ def test_the_front_is_drawn(shop, tmp_path):
         (("-m", "nDCG@3", "-m", "profit@2", "--system", "a", "--system", "c"), "--keep-columns profit"),
     ],
 )
-def test_what_the_front_cannot_be_made_of(shop, arguments, said):
+def test_what_the_front_cannot_be_made_of(shop, arguments, message):
     result = command("pareto", shop / "shop.csv", *KEEP, *arguments)
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr

@@ -193,11 +193,11 @@ def test_what_is_in_doubt_is_shrunk_towards_a_power_and_nothing_else():
     for truth, nearer in ((1 / np.arange(1, 11), 0.7), (uneven, 1.05)):
         errors = []
         for seed in range(3):
-            seen = position_based.comparable_cells(clicks_of(truth, seed).clicks.cells)
-            both, _ = position_based.em(seen)
+            cells = position_based.comparable_cells(clicks_of(truth, seed).clicks.cells)
+            both, _ = position_based.em(cells)
             raw = both[:10] / both[0]
-            errors.append([position_based.shrink(seen, both) - truth, raw - truth])
-            often = replace(seen, impressions=1e4 * seen.impressions, clicks=1e4 * seen.clicks)
+            errors.append([position_based.shrink(cells, both) - truth, raw - truth])
+            often = replace(cells, impressions=1e4 * cells.impressions, clicks=1e4 * cells.clicks)
             assert np.allclose(position_based.shrink(often, both), raw, rtol=1e-3)
         ours, theirs = np.sqrt(np.mean(np.square(errors), axis=(0, 2)))
         assert ours < nearer * theirs
@@ -206,8 +206,8 @@ def test_what_is_in_doubt_is_shrunk_towards_a_power_and_nothing_else():
 @pytest.mark.parametrize("method", ["cascade", "dbn"])
 def test_the_cascade_is_recovered(data, method):
     simulated = er.clicks.simulate_clicks(data, "cascade", sessions=250)
-    found = simulated.clicks.propensities(method, bootstrap=0)
-    assert np.abs(found.value - simulated.propensities.value).max() < 0.02
+    estimate = simulated.clicks.propensities(method, bootstrap=0)
+    assert np.abs(estimate.value - simulated.propensities.value).max() < 0.02
 
 
 @settings(deadline=None)
@@ -223,20 +223,20 @@ def told_apart(rows):
     """What EM looks at, and the same rows for the twin; None where the log tells nothing."""
     log = log_of(rows)
     try:
-        seen = position_based.comparable_cells(log.cells)
+        cells = position_based.comparable_cells(log.cells)
     except er.errors.DataError:
         return None
     names = [(log.queries[q], log.documents[d]) for q, d in zip(log.cells.query, log.cells.document, strict=True)]
-    used = sorted({names[p] for p in log.cells.pair[seen.which]}, key=names.index)
-    return seen, used, [row for row in rows if row[:2] in used]
+    used = sorted({names[p] for p in log.cells.pair[cells.which]}, key=names.index)
+    return cells, used, [row for row in rows if row[:2] in used]
 
 
 @settings(deadline=None)
 @given(rows_of_pages())
 def test_a_step_of_em_and_its_likelihood_equal_their_definitions(rows):
-    if (found := told_apart(rows)) is None:
+    if (result := told_apart(rows)) is None:
         return
-    seen, used, rows = found
+    seen, used, rows = result
     theta, gamma = np.linspace(0.9, 0.4, len(seen.ranks)), np.linspace(0.2, 0.7, len(used))
     by_rank, by_pair = dict(zip(seen.ranks.tolist(), theta, strict=True)), dict(zip(used, gamma, strict=True))
     after_theta, after_gamma = twin.em_step(rows, by_rank, by_pair)
@@ -249,32 +249,32 @@ def test_a_step_of_em_and_its_likelihood_equal_their_definitions(rows):
 @settings(deadline=None, max_examples=50)
 @given(rows_of_pages())
 def test_the_likelihood_of_em_never_falls(rows):
-    if (found := told_apart(rows)) is not None:
-        _, history = position_based.em(found[0])
+    if (result := told_apart(rows)) is not None:
+        _, history = position_based.em(result[0])
         assert all(after >= before - 1e-9 * abs(before) for before, after in pairwise(history))
 
 
 @given(rows_of_pages())
 def test_two_ranks_are_compared_by_mantel_and_haenszel(rows):
     two = [row for row in rows if row[2] <= 2]
-    if (found := told_apart(two)) is None:
+    if (result := told_apart(two)) is None:
         return
     up, down = twin.meetings(two, 1, 2), twin.meetings(two, 2, 1)
-    ours = position_based.harvest(found[0])
+    ours = position_based.harvest(result[0])
     if up > 0 and down > 0 and len(ours) == 2:
         assert np.isclose(ours[1], down / up, rtol=1e-9)
 
 
 def test_intervals_hold_the_truth_and_the_seed_repeats_them(simulated):
-    found = simulated.clicks.propensities("harvest", bootstrap=100, seed=1)
+    estimate = simulated.clicks.propensities("harvest", bootstrap=100, seed=1)
     truth = simulated.propensities.value
-    assert np.mean((found.low <= truth) & (truth <= found.high)) >= 0.8
-    assert np.all(found.low <= found.value)
-    assert np.all(found.value <= found.high)
+    assert np.mean((estimate.low <= truth) & (truth <= estimate.high)) >= 0.8
+    assert np.all(estimate.low <= estimate.value)
+    assert np.all(estimate.value <= estimate.high)
     again, other = (simulated.clicks.propensities("harvest", bootstrap=100, seed=seed) for seed in (1, 2))
-    assert np.array_equal(again.low, found.low)
-    assert not np.array_equal(other.low, found.low)
-    assert found.units == "sessions"
+    assert np.array_equal(again.low, estimate.low)
+    assert not np.array_equal(other.low, estimate.low)
+    assert estimate.units == "sessions"
 
 
 def test_a_log_without_sessions_draws_queries(simulated):
@@ -363,9 +363,9 @@ def test_a_duplicated_impression_is_a_weight_of_two(rows, drawn):
     weighted = [(*row[:5], 2.0) if row in again else row for row in rows]
     doubled, ours = log_of([*rows, *again]), log_of(weighted)
     features = pd.DataFrame(sorted({row[:2] for row in rows}), columns=["query_id", "doc_id"]).assign(x=1.0)
-    theirs, found = (log.to_data(features, "1/k") for log in (doubled, ours))
-    assert np.array_equal(theirs.y, found.y)
-    assert np.array_equal(theirs.query_weight, found.query_weight)
+    theirs, result = (log.to_data(features, "1/k") for log in (doubled, ours))
+    assert np.array_equal(theirs.y, result.y)
+    assert np.array_equal(theirs.query_weight, result.query_weight)
 
 
 def test_the_estimate_is_unbiased(data):
@@ -377,10 +377,10 @@ def test_the_estimate_is_unbiased(data):
         return er.evaluate(graded, few.X[:, 0], [MEASURE]).means[MEASURE]
 
     for seed in range(30):
-        made = er.clicks.simulate_clicks(few, sessions=60, page_size=12, seed=seed)
-        truth = value(er.RankingData.from_arrays(None, made.relevance, group=few.sizes))
-        for found, propensity in ((estimates, made.propensities), (naive, np.ones(12))):
-            found.append(value(made.clicks.to_data(few, propensity, clip=0.0)) - truth)
+        simulated_clicks = er.clicks.simulate_clicks(few, sessions=60, page_size=12, seed=seed)
+        truth = value(er.RankingData.from_arrays(None, simulated_clicks.relevance, group=few.sizes))
+        for result, propensity in ((estimates, simulated_clicks.propensities), (naive, np.ones(12))):
+            result.append(value(simulated_clicks.clicks.to_data(few, propensity, clip=0.0)) - truth)
     error = np.std(estimates, ddof=1) / np.sqrt(len(estimates))
     assert abs(np.mean(estimates)) < 2 * error
     assert abs(np.mean(naive)) > 10 * error
@@ -390,12 +390,12 @@ def test_features_from_anywhere(simulated, data, tmp_path):
     log, expected = simulated.clicks, simulated.clicks.to_data(data, "1/k")
     for name in ("features.xr", "features.parquet", "features.csv"):
         er.write(data, tmp_path / name)
-        found = log.to_data(tmp_path / name, "1/k")
-        assert found.docid.tolist() == expected.docid.tolist()
-        assert np.array_equal(found.X, expected.X)
-        assert np.array_equal(found.y, expected.y)
-    found = log.to_data(data.to_frame().drop(columns="relevance"), "1/k")
-    assert np.array_equal(found.y, expected.y)
+        result = log.to_data(tmp_path / name, "1/k")
+        assert result.docid.tolist() == expected.docid.tolist()
+        assert np.array_equal(result.X, expected.X)
+        assert np.array_equal(result.y, expected.y)
+    result = log.to_data(data.to_frame().drop(columns="relevance"), "1/k")
+    assert np.array_equal(result.y, expected.y)
 
 
 def test_bad_features_are_refused(simulated, data):
@@ -429,23 +429,23 @@ def test_clicks_are_compared_by_their_weights(simulated, data):
     log = simulated.clicks.to_frame()
     some = log[(log["query_id"].astype(str).str[-1] > "4") | (log["rank"] < 9)]  # fewer impressions of some queries
     train = er.clicks.read_clicks(some).to_data(data, "1/k", unknown="drop")
-    found = er.compare(train, ["ridge", "directrank(max_iter=1, bags=0)"], MEASURE, folds=3, workers=1, threads=1)
+    comparison = er.compare(train, ["ridge", "directrank(max_iter=1, bags=0)"], MEASURE, folds=3, workers=1, threads=1)
     weight = dict(zip(map(str, train.qid.tolist()), train.query_weight.tolist(), strict=True))
     assert len(set(weight.values())) > 1
-    (summary,) = found.datasets
+    (summary,) = comparison.datasets
     queries = [query for fold in summary.folds for query in fold.test_qid]
     assert sorted(queries) == sorted(weight)
-    for own in standings(found, summary.name, MEASURE):
-        values = [value for fit in found.fits if fit.method == own.method for value in fit.test[MEASURE]]
+    for own in standings(comparison, summary.name, MEASURE):
+        values = [value for fit in comparison.fits if fit.method == own.method for value in fit.test[MEASURE]]
         assert own.mean == pytest.approx(np.average(values, weights=[weight[query] for query in queries]))
 
 
 def test_kept_columns_stay_with_their_documents_and_pairs_come_later(simulated, data):
     rich = replace(data, extra_columns={"price": np.arange(data.n_documents, dtype=float)})
-    found = simulated.clicks.to_data(rich, "1/k")
+    result = simulated.clicks.to_data(rich, "1/k")
     prices = dict(zip(zip(np.repeat(rich.qid, rich.sizes), rich.docid, strict=True), rich.extra_columns["price"], strict=True))
-    ids = zip(np.repeat(found.qid, found.sizes), found.docid, strict=True)
-    assert found.extra_columns["price"].tolist() == [prices[each] for each in ids]
+    ids = zip(np.repeat(result.qid, result.sizes), result.docid, strict=True)
+    assert result.extra_columns["price"].tolist() == [prices[each] for each in ids]
     judged = er.pairs.with_pairs(data, {"query_id": [data.qid[0]], "better": [data.docid[0]], "worse": [data.docid[1]]})
     with pytest.raises(
         er.errors.DataError, match=r"the features have 1 pairs; give pairs to what to_data returns, with er.pairs.with_pairs"

@@ -25,8 +25,8 @@ class Node:
                 yield from child.all(tag, **attributes)
 
     def one(self, tag=None, **attributes):
-        (found,) = self.all(tag, **attributes)
-        return found
+        (result,) = self.all(tag, **attributes)
+        return result
 
     def has(self, name, value):
         if name == "class_":

@@ -108,10 +108,10 @@ def reports(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
 
     def path(name) -> Path:
-        found = folder / f"{name}.html"
-        if not found.exists():
-            CASES[name]().write_report(found)
-        return found
+        page_file = folder / f"{name}.html"
+        if not page_file.exists():
+            CASES[name]().write_report(page_file)
+        return page_file
 
     return path
 
@@ -125,12 +125,12 @@ def opened(browser, reports):
         context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
         context.set_default_timeout(10_000)
-        made = context.new_page()
-        made.on("console", lambda message: wrong.append(message.text))
-        made.on("pageerror", lambda error: wrong.append(str(error)))
-        made.on("request", lambda request: request.url.startswith(("file://", "data:")) or wrong.append(request.url))
-        made.goto(reports(name).as_uri())
-        return made
+        new_page = context.new_page()
+        new_page.on("console", lambda message: wrong.append(message.text))
+        new_page.on("pageerror", lambda error: wrong.append(str(error)))
+        new_page.on("request", lambda request: request.url.startswith(("file://", "data:")) or wrong.append(request.url))
+        new_page.goto(reports(name).as_uri())
+        return new_page
 
     yield page
     for context in contexts:
@@ -308,14 +308,14 @@ def test_the_keyboard_walks_along_a_chart(opened):
     chart = page.locator("#queries .chart:visible").last
     while not chart.evaluate("node => node === document.activeElement"):
         page.keyboard.press("Shift+Tab")
-    said = [bar.get_attribute("data-tip") for bar in chart.locator("rect").all()]
-    assert len(said) == 15  # of 16 queries one is skipped
-    assert tip(page) == said[0]
+    message = [bar.get_attribute("data-tip") for bar in chart.locator("rect").all()]
+    assert len(message) == 15  # of 16 queries one is skipped
+    assert tip(page) == message[0]
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    assert tip(page) == said[2]
+    assert tip(page) == message[2]
     page.keyboard.press("ArrowLeft")
-    assert tip(page) == said[1]
+    assert tip(page) == message[1]
     page.keyboard.press("Escape")
     assert tip(page) is None
 
@@ -323,10 +323,10 @@ def test_the_keyboard_walks_along_a_chart(opened):
 @pytest.mark.parametrize("queries", [12, 300])
 def test_another_baseline_is_drawn_as_if_it_had_been_the_first(browser, tmp_path, queries):
     """The script draws what `win_loss_chart` would have."""
-    made = make_comparison(queries=queries, measures=("nDCG@10",))
+    comparison = make_comparison(queries=queries, measures=("nDCG@10",))
     pictures = {}
     for baseline in ("lambdamart", "lightgbm"):
-        replace(made, baseline=baseline).write_report(tmp_path / f"{baseline}.html")
+        replace(comparison, baseline=baseline).write_report(tmp_path / f"{baseline}.html")
         page = browser.new_page()
         page.goto((tmp_path / f"{baseline}.html").as_uri())
         pictures[baseline, "first"] = _win_loss(page)

@@ -75,15 +75,15 @@ def command(*arguments):
 
 
 def ok(*arguments):
-    done = command(*arguments)
-    assert done.exit_code == 0, done.stderr
-    return done.stdout
+    result = command(*arguments)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
 
 
-def refused(said, *arguments):
-    done = command(*arguments)
-    assert done.exit_code == 2
-    assert said in done.stderr
+def refused(message, *arguments):
+    result = command(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
 def same_for_good(fits):
@@ -189,9 +189,9 @@ def test_the_best_settings_on_validation_queries_are_refitted(tuned):
 
 
 def test_the_measures_are_those_of_evaluate(data, untuned):
-    found = er.compare(data, ["ridge"], ["nDCG@10", "nDCG@3", "AP", "ndcg@3"], folds=3)
-    assert [fit.test["nDCG@3"] for fit in found.fits] == [fit.test["nDCG@3"] for fit in untuned.fits]
-    for fit, fold in zip(found.fits, found.datasets[0].folds, strict=True):
+    comparison = er.compare(data, ["ridge"], ["nDCG@10", "nDCG@3", "AP", "ndcg@3"], folds=3)
+    assert [fit.test["nDCG@3"] for fit in comparison.fits] == [fit.test["nDCG@3"] for fit in untuned.fits]
+    for fit, fold in zip(comparison.fits, comparison.datasets[0].folds, strict=True):
         rows = [data.qid.tolist().index(int(q)) for q in fold.test_qid]
         test = data.take_queries(rows)
         train = data.take_queries([q for q in range(24) if q not in rows])
@@ -209,23 +209,23 @@ def test_numbers_do_not_depend_on_the_number_of_workers(data, tuned):
 
 
 def test_cores_are_shared_out_and_every_fit_has_a_process_of_its_own(data):
-    told = [er.compare(data, [ODD + "Telling"], folds=3, workers=workers, threads=4, seed=5) for workers in (1, 2)]
-    for found, each in zip(told, (4, 2), strict=True):
-        given = [fit.settings for fit in found.fits]
-        assert [(s["threads"], s["omp"], s["seed"]) for s in given] == [(each, str(each), 5)] * 3
+    comparisons = [er.compare(data, [ODD + "Telling"], folds=3, workers=workers, threads=4, seed=5) for workers in (1, 2)]
+    for comparison, threads in zip(comparisons, (4, 2), strict=True):
+        given = [fit.settings for fit in comparison.fits]
+        assert [(s["threads"], s["omp"], s["seed"]) for s in given] == [(threads, str(threads), 5)] * 3
         assert len({s["pid"] for s in given}) == 3
 
 
 def test_memory_is_that_of_the_fit(data):
-    found = er.compare(data, [ODD + "Telling", ODD + "Hungry"], folds=3, workers=1)
-    memory = {fit.method: fit.memory for fit in found.fits}
+    comparison = er.compare(data, [ODD + "Telling", ODD + "Hungry"], folds=3, workers=1)
+    memory = {fit.method: fit.memory for fit in comparison.fits}
     assert memory["Hungry"] - memory["Telling"] > 250 << 20
     assert memory["Telling"] > 20 << 20
 
 
 def test_seconds_end_what_takes_longer_but_for_the_first_trial(data):
-    found = er.compare(data, [ODD + "Slow"], folds=3, seconds=0.2, threads=2)
-    for fit in found.fits:
+    comparison = er.compare(data, [ODD + "Slow"], folds=3, seconds=0.2, threads=2)
+    for fit in comparison.fits:
         first, *others = fit.trials
         assert first.valid is not None
         assert others
@@ -266,17 +266,17 @@ def test_the_first_of_equal_trials_is_best():
 
 def test_what_fails_is_told_in_its_row_and_sinks_nothing_else(data, untuned, tmp_path):
     odd = [f"{name}={ODD}{name}" for name in ("Crashing", "Raising", "FailingOnSecondFold", "Printing")]
-    found = er.compare(data, ["ridge", *odd], folds=3, out=tmp_path / "out")
-    assert found.complete
-    effort = {each.method: each for each in efforts(found, "data")}
+    comparison = er.compare(data, ["ridge", *odd], folds=3, out=tmp_path / "out")
+    assert comparison.complete
+    effort = {each.method: each for each in efforts(comparison, "data")}
     assert effort["Crashing"].failed == "its process was ended by SIGABRT"
     assert effort["Raising"].failed == "; ".join(f"Fold{k}: RuntimeError: cannot fit Fold{k}" for k in (1, 2, 3))
     assert effort["FailingOnSecondFold"].failed == "Fold2: RuntimeError: no"
     assert effort["ridge"].failed == effort["Printing"].failed == ""
-    ranked = {each.method: each.mean for each in standings(found, "data", "nDCG@10")}
+    ranked = {each.method: each.mean for each in standings(comparison, "data", "nDCG@10")}
     assert ranked["ridge"] == standings(untuned, "web", "nDCG@10")[0].mean
     assert np.isnan([ranked["Crashing"], ranked["Raising"], ranked["FailingOnSecondFold"]]).all()
-    assert "Crashing failed: its process was ended by SIGABRT" in found.to_markdown()
+    assert "Crashing failed: its process was ended by SIGABRT" in comparison.to_markdown()
     assert "noise on stdout" in (tmp_path / "out" / "fits" / "log.txt").read_text()
 
 
@@ -312,14 +312,14 @@ def test_what_cannot_travel_between_processes_is_told(data):
         with lock:
             return pairs.omega
 
-    found = er.compare(data, ["ridge", er.LambdaRank(lambdas=forces, max_iter=2)], folds=3)
-    failed = {each.method: each.failed for each in efforts(found, "data")}
+    comparison = er.compare(data, ["ridge", er.LambdaRank(lambdas=forces, max_iter=2)], folds=3)
+    failed = {each.method: each.failed for each in efforts(comparison, "data")}
     assert [bool(reason) for reason in failed.values()] == [False, True]
     assert "cannot be sent to another process (cannot pickle '_thread.lock' object)" in list(failed.values())[1]
 
 
 @pytest.mark.parametrize(
-    ("said", "wrong"),
+    ("message", "wrong"),
     [
         ("did you mean lambdamart", {"methods": ["lamdamart"]}),
         ("did you mean nDCG", {"measures": "ndgc@5"}),
@@ -338,8 +338,8 @@ def test_what_cannot_travel_between_processes_is_told(data):
         ("has no setting 'leafs'", {"methods": ["lambdamart(leafs=3)"]}),
     ],
 )
-def test_bad_input_is_refused_before_any_fit(data, said, wrong, tmp_path):
-    with pytest.raises((er.errors.DataError, er.errors.MeasureError), match=said):
+def test_bad_input_is_refused_before_any_fit(data, message, wrong, tmp_path):
+    with pytest.raises((er.errors.DataError, er.errors.MeasureError), match=message):
         er.compare(**({"data": data, "methods": QUICK, "measures": "nDCG@3", "out": tmp_path / "out"} | wrong))
     assert not list(tmp_path.glob("out/fits/*"))
 
@@ -362,19 +362,19 @@ def test_odd_data_is_compared_and_reported(data, tmp_path):
         "large": odd_data(data, 2.0**52),
         "long": odd_data(data, qid=np.repeat([f"{'q' * 10_000}{q}" for q in range(24)], 8), group=None),
     }
-    found = er.compare(sets, ["ridge", "a\udcffb=ridge(l2=9.0)"], ["nDCG@3", "AP(rel=9, empty='skip')"], folds=3, out=tmp_path / "out")
-    assert not any(fit.failed for fit in found.fits)
+    comparison = er.compare(sets, ["ridge", "a\udcffb=ridge(l2=9.0)"], ["nDCG@3", "AP(rel=9, empty='skip')"], folds=3, out=tmp_path / "out")
+    assert not any(fit.failed for fit in comparison.fits)
     again = read_comparison(tmp_path / "out")
-    assert encode_record(again) == encode_record(found)
+    assert encode_record(again) == encode_record(comparison)
     assert "a\\udcffb" in (tmp_path / "out" / "report.html").read_text("utf-8")
     assert "q\\udcff7" in (tmp_path / "out" / "report.html").read_text("utf-8")
     assert "we\\udcffb" in (tmp_path / "out" / "results.csv").read_text("utf-8")
 
 
 def test_grades_that_no_ranker_trains_on_are_told_and_sink_nothing_else(data, tmp_path):
-    found = er.compare(odd_data(data, 1e308), ["ridge"], "nDCG@3", folds=3, out=tmp_path / "out")
-    failed = [fit.failed for fit in found.fits]
-    assert found.complete
+    comparison = er.compare(odd_data(data, 1e308), ["ridge"], "nDCG@3", folds=3, out=tmp_path / "out")
+    failed = [fit.failed for fit in comparison.fits]
+    assert comparison.complete
     assert "grade of row 0 is 1e+308; training takes grades of at most 2^53" in failed[0]
     assert not all(failed)  # where the document is judged, or chosen by, all is well
     assert "1e+308" in (tmp_path / "out" / "report.html").read_text()
@@ -436,8 +436,8 @@ def test_resuming_takes_up_what_still_holds_and_no_more(data, tuned, tmp_path):
 def test_another_seed_is_another_fit_on_the_same_folds(data, tmp_path):
     fold = er.Fold("Fold1", *(data.take_queries(np.arange(8 * k, 8 * k + 8)) for k in range(3)))
     for seed in (0, 1):
-        found = er.compare(fold, [ODD + "Telling"], out=tmp_path / "out", resume=True, seed=seed)
-        assert [fit.settings["seed"] for fit in found.fits] == [seed]
+        comparison = er.compare(fold, [ODD + "Telling"], out=tmp_path / "out", resume=True, seed=seed)
+        assert [fit.settings["seed"] for fit in comparison.fits] == [seed]
 
 
 def test_beginning_again_deletes_what_a_comparison_left_and_nothing_else(data, tmp_path):
@@ -494,11 +494,11 @@ def test_a_comparison_that_is_broken_off_goes_on_to_the_same_numbers(text, untun
         broken = started(text, out, tmp_path / "shut")
         begun.line(broken)
         broken.send_signal(how)
-        _, told = broken.communicate(timeout=HANGS)
+        _, message = broken.communicate(timeout=HANGS)
     if how == signal.SIGINT:
         assert broken.returncode == 1
-        assert "the same command with --resume continues" in told
-        assert "Traceback" not in told
+        assert "the same command with --resume continues" in message
+        assert "Traceback" not in message
         partly = read_comparison(out)
         assert not partly.complete
         assert "partial" in (out / "report.html").read_text().lower()
@@ -511,28 +511,28 @@ def test_a_comparison_that_is_broken_off_goes_on_to_the_same_numbers(text, untun
     with place_at(tmp_path / "open") as (_, gate):
         gate.open()
         resumed = started(text, out, tmp_path / "open", "--resume")
-        said, told = resumed.communicate(timeout=HANGS)
-    assert resumed.returncode == 0, told
+        said, message = resumed.communicate(timeout=HANGS)
+    assert resumed.returncode == 0, message
     assert "ridge" in said
     assert (out / "data" / "mine.txt").read_text() == "mine"
     assert not list(out.glob("*exactrank*"))
-    found = read_comparison(out)
-    assert found.complete
-    assert found.run["command"].startswith("exactrank compare")
-    assert same_for_good(fit for fit in found.fits if fit.method == "ridge") == same_for_good(untuned.fits)
+    comparison = read_comparison(out)
+    assert comparison.complete
+    assert comparison.run["command"].startswith("exactrank compare")
+    assert same_for_good(fit for fit in comparison.fits if fit.method == "ridge") == same_for_good(untuned.fits)
 
 
 # What is made of it
 
 
 def test_records_come_back_as_they_were(tuned):
-    found, _ = tuned
-    record = json.loads(json.dumps(encode_record(found)))
+    result, _ = tuned
+    record = json.loads(json.dumps(encode_record(result)))
     again = decode_record(Comparison, record)
-    assert encode_record(again) == encode_record(found)
+    assert encode_record(again) == encode_record(result)
     assert isinstance(again.fits[0], Fit)
-    assert again.fits == found.fits
-    assert again.to_markdown() == found.to_markdown()
+    assert again.fits == result.fits
+    assert again.to_markdown() == result.to_markdown()
 
 
 def test_tables_hold_the_same_numbers_in_all_forms():
@@ -540,12 +540,12 @@ def test_tables_hold_the_same_numbers_in_all_forms():
     rows = list(csv.DictReader(io.StringIO(comparison.to_csv())))
     assert len(rows) == 2 * 2 * 4
     for row in rows:
-        one = next(s for s in standings(comparison, row["dataset"], row["measure"]) if s.method == row["method"])
-        assert row["mean"] == ("" if np.isnan(one.mean) else repr(one.mean))
+        first = next(s for s in standings(comparison, row["dataset"], row["measure"]) if s.method == row["method"])
+        assert row["mean"] == ("" if np.isnan(first.mean) else repr(first.mean))
         if row["mean"]:
-            assert f"{one.mean:.4f}" in comparison.to_markdown()
-            assert f"{one.mean:.4f}" in comparison.to_latex()
-            assert f"{one.mean:.4f}" in str(comparison)
+            assert f"{first.mean:.4f}" in comparison.to_markdown()
+            assert f"{first.mean:.4f}" in comparison.to_latex()
+            assert f"{first.mean:.4f}" in str(comparison)
     assert "lightgbm failed" in comparison.to_markdown()
     assert "Winning numbers" in comparison.to_text()
     for line in comparison.to_latex().splitlines():
@@ -554,13 +554,13 @@ def test_tables_hold_the_same_numbers_in_all_forms():
 
 def test_letters_mark_what_the_pairs_say():
     comparison = make_comparison(methods=4, queries=60)
-    found = {one.method: one for one in standings(comparison, "data-1", "nDCG@10")}
-    assert [one.letter for one in found.values()] == ["a", "b", "c", "d"]
+    results = {one.method: one for one in standings(comparison, "data-1", "nDCG@10")}
+    assert [one.letter for one in results.values()] == ["a", "b", "c", "d"]
     for pair in pairs(comparison, "data-1", "nDCG@10"):
         better, worse = (pair.first, pair.second) if pair.difference > 0 else (pair.second, pair.first)
-        assert (found[worse].letter in found[better].better_than) == (pair.adjusted["randomization"] < 0.05)
-        assert found[better].letter not in found[worse].better_than
-    assert sum(one.best for one in found.values()) == 1
+        assert (results[worse].letter in results[better].better_than) == (pair.adjusted["randomization"] < 0.05)
+        assert results[better].letter not in results[worse].better_than
+    assert sum(one.best for one in results.values()) == 1
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -570,10 +570,10 @@ def test_differences_are_of_each_other_method_from_the_baseline(weighted):
     means = {one.method: one.mean for one in standings(comparison, "data-1", "nDCG@10")}
     both_ways = {}
     for baseline in (None, *names):
-        found = differences(comparison, "data-1", "nDCG@10", baseline)
+        result = differences(comparison, "data-1", "nDCG@10", baseline)
         base = baseline or comparison.baseline
-        assert [(pair.first, pair.second) for pair in found] == [(name, base) for name in names if name != base]
-        for pair in found:
+        assert [(pair.first, pair.second) for pair in result] == [(name, base) for name in names if name != base]
+        for pair in result:
             assert pair.difference == pytest.approx(means[pair.first] - means[base])
             assert pair.interval[0] < pair.difference < pair.interval[1]
             both_ways[pair.first, pair.second] = pair
@@ -639,15 +639,15 @@ def test_compare_from_files_to_a_report(text, tmp_path):
         "--out",
         out,
     ]
-    said = ok(*arguments, "--scores", f"first={scores}", "--baseline", "weak")
-    assert "first" in said
-    assert str(out / "report.html") in said
+    message = ok(*arguments, "--scores", f"first={scores}", "--baseline", "weak")
+    assert "first" in message
+    assert str(out / "report.html") in message
     assert {path.name for path in out.iterdir()} == {
         "comparison.json", "fits", "models", "report.html", "results.csv", "tables.md", "tables.tex",
     }  # fmt: skip
     assert er.load(out / "models" / "web.Fold1.ridge.json").ranker == "Ridge"
-    found = json.loads(ok(*arguments, "--resume", "--json"))
-    assert found["baseline"] == "ridge"
+    record = json.loads(ok(*arguments, "--resume", "--json"))
+    assert record["baseline"] == "ridge"
     refused("--resume", *arguments)
 
 
@@ -669,7 +669,7 @@ def test_compare_takes_folds_and_given_parts(data, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("said", "arguments"),
+    ("message", "arguments"),
     [
         ("did you mean directrank", ["--methods", "directrnak"]),
         ("did you mean nDCG", ["--methods", "ridge", "--measure", "nDGC@10"]),
@@ -681,27 +681,27 @@ def test_compare_takes_folds_and_given_parts(data, tmp_path):
         ("limit must be above 0 and at most 1e+08; got inf", ["--methods", "ridge", "--limit", "inf"]),
     ],
 )
-def test_compare_refuses_bad_input(text, tmp_path, said, arguments):
-    refused(said, "compare", text, "--out", tmp_path / "out", *arguments)
+def test_compare_refuses_bad_input(text, tmp_path, message, arguments):
+    refused(message, "compare", text, "--out", tmp_path / "out", *arguments)
     assert not list((tmp_path / "out").glob("*.html"))
 
 
 def test_compare_ends_with_1_where_every_method_failed(text, tmp_path):
-    done = command("compare", text, "--methods", "ridge(bags=1)", "--folds", 3, "--out", tmp_path / "out")
-    assert done.exit_code == 1
-    assert "bags=1 leaves no queries" in done.stdout
+    result = command("compare", text, "--methods", "ridge(bags=1)", "--folds", 3, "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "bags=1 leaves no queries" in result.stdout
     assert (tmp_path / "out" / "report.html").exists()
 
 
 def test_tune_finds_settings_and_writes_the_model(text, tmp_path):
     out = tmp_path / "model.json"
-    found = json.loads(ok("tune", "rankcosine(max_iter=5)", text, "--out", out, "--trials", 4, "--folds", 3, "-m", "nDCG@3", "--json"))
-    assert len(found["trials"]) == 4
-    assert found["value"] == max(trial["value"] for trial in found["trials"])
+    record = json.loads(ok("tune", "rankcosine(max_iter=5)", text, "--out", out, "--trials", 4, "--folds", 3, "-m", "nDCG@3", "--json"))
+    assert len(record["trials"]) == 4
+    assert record["value"] == max(trial["value"] for trial in record["trials"])
     model = er.load(out)
     assert model.ranker == "RankCosine"
     assert model.params["max_iter"] == 5
-    assert {name: model.params[name] for name in found["settings"]} == found["settings"]
+    assert {name: model.params[name] for name in record["settings"]} == record["settings"]
     refused("--force", "tune", "ridge", text, "--out", out)
     refused("not a ranker of exactrank", "tune", "lightgbm", text, "--out", tmp_path / "x.json")
     assert "settings" in ok("tune", "ridge", text, "--out", out, "--force", "--trials", 2, "--folds", 2)
@@ -709,19 +709,19 @@ def test_tune_finds_settings_and_writes_the_model(text, tmp_path):
 
 def test_tune_by_given_validation_data_is_the_best_of_its_trials(data):
     train, valid = data.take_queries(np.arange(16)), data.take_queries(np.arange(16, 24))
-    found = er.tune(train, "ridge", "nDCG@3", valid=valid, trials=5)
-    for trial in found.trials:
+    tuning = er.tune(train, "ridge", "nDCG@3", valid=valid, trials=5)
+    for trial in tuning.trials:
         alone = er.Ridge(measure="nDCG@3", **trial.settings).fit(train, valid=valid)
         assert trial.valid == pytest.approx(alone.score(valid), abs=1e-12)
-    assert found.best.valid == max(trial.valid for trial in found.trials)
-    assert found.ranker.score(valid) == pytest.approx(found.best.valid, abs=1e-12)
-    assert er.tune(train, "ridge", "nDCG@3", valid=valid, trials=1).trials[0].valid == found.trials[0].valid
+    assert tuning.best.valid == max(trial.valid for trial in tuning.trials)
+    assert tuning.ranker.score(valid) == pytest.approx(tuning.best.valid, abs=1e-12)
+    assert er.tune(train, "ridge", "nDCG@3", valid=valid, trials=1).trials[0].valid == tuning.trials[0].valid
 
 
 def test_tune_by_folds_takes_the_mean_over_queries_it_has_not_seen(data):
-    found = er.tune(data, "ridge", "nDCG@3", folds=3, trials=2)
+    tuning = er.tune(data, "ridge", "nDCG@3", folds=3, trials=2)
     part = deal_folds(data.n_queries, 3, seed=0)
-    for trial in found.trials:
+    for trial in tuning.trials:
         ranker = er.Ridge(measure="nDCG@3", **trial.settings)
         parts = [(data.take_queries(part != k), data.take_queries(part == k)) for k in range(3)]
         judged = [ranker.fit(seen, valid=unseen).score(unseen) for seen, unseen in parts]
@@ -804,8 +804,8 @@ def test_mlflow_gets_parameters_measures_models_and_the_report(text, tmp_path, m
     assert set(runs) == {"compare", "ridge", "rankcosine(max_iter=3)", "tune ridge"}
     ridge, whole = runs["ridge"], runs["compare"]
     assert ridge.data.tags["mlflow.parentRunId"] == whole.info.run_id
-    found = read_comparison(tmp_path / "out")
-    assert ridge.data.metrics["web/nDCG_10/test"] == standings(found, "web", "nDCG@10")[0].mean
+    comparison = read_comparison(tmp_path / "out")
+    assert ridge.data.metrics["web/nDCG_10/test"] == standings(comparison, "web", "nDCG@10")[0].mean
     assert ridge.data.params["web/Fold1/seed"] == "0"
     assert whole.data.params["seed"] == "0"
     assert "report.html" in {file.path for file in client.list_artifacts(whole.info.run_id)}
@@ -861,11 +861,11 @@ def test_mlflow_that_does_not_answer_is_told_before_any_work(text, tmp_path, mon
 def test_mlflow_that_ends_before_the_comparison_loses_nothing(text, tmp_path, fading, monkeypatch):
     pytest.importorskip("mlflow.tracking", reason="MLflow is not installed")
     monkeypatch.setitem(tracking.AFTERWARDS, tracking.RETRIES, "0")
-    done = command("compare", text, "--methods", "ridge", "--folds", 3, "--out", tmp_path / "out", "--mlflow", fading)
-    assert done.exit_code == 1
-    assert "ridge" in done.stdout
-    assert f"MLflow did not take everything at {fading}" in done.stderr
-    assert "--resume logs it again" in done.stderr
+    result = command("compare", text, "--methods", "ridge", "--folds", 3, "--out", tmp_path / "out", "--mlflow", fading)
+    assert result.exit_code == 1
+    assert "ridge" in result.stdout
+    assert f"MLflow did not take everything at {fading}" in result.stderr
+    assert "--resume logs it again" in result.stderr
     assert read_comparison(tmp_path / "out").complete
     assert (tmp_path / "out" / "report.html").exists()
 
@@ -912,5 +912,5 @@ def test_bad_parts_are_refused(parts):
     with pytest.raises(er.errors.DataError, match=r"query 10 is in .*S1\.txt and in .*S1\.txt; a query must be in one part alone"):
         er.data.read_parts([*parts, parts[0]])
     for extra in (["--valid", parts[0], "--test", parts[1]], []):
-        done = command("compare", *parts[:2], *parts[:1], "--parts", "--methods", "ridge", "--out", "out", *extra)
-        assert done.exit_code == 2
+        result = command("compare", *parts[:2], *parts[:1], "--parts", "--methods", "ridge", "--out", "out", *extra)
+        assert result.exit_code == 2

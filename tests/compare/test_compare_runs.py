@@ -29,9 +29,9 @@ MEASURES = ["nDCG@3", "RR", "AP", "PairwiseCorrect", "Bpref", "ndcg_cut_5"]
 
 
 def called(code: int, *arguments: Any) -> str:
-    done = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
-    assert done.exit_code == code, done.output
-    return str(done.output)
+    result = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
+    assert result.exit_code == code, result.output
+    return str(result.output)
 
 
 @pytest.fixture
@@ -78,23 +78,23 @@ def test_one_rule(files: Path) -> None:
 
 def test_runs_beside_methods_have_the_same_numbers(files: Path) -> None:
     called(0, "compare", "data.txt", "--methods", "ridge", "--run", "good.run", "--folds", 3, "--out", "out", "--workers", 1)
-    found = er.read_comparison("out")
-    shared = shared_values(found, "data", "nDCG@10")
+    comparison = er.read_comparison("out")
+    shared = shared_values(comparison, "data", "nDCG@10")
     alone = json.loads(called(0, "evaluate", "data.txt", "good.run", "-m", "nDCG@10", "-q", "--json"))["measures"]["nDCG@10"]["per_query"]
     assert dict(zip(shared.qid, shared.values["good"].tolist(), strict=True)) == alone
-    assert "nobody judged (good: " in found.to_markdown()
+    assert "nobody judged (good: " in comparison.to_markdown()
 
 
 def test_letters_are_those_of_the_tests(files: Path) -> None:
-    found = er.compare_runs(er.read("test.qrels"), RUNS, "nDCG@10")
-    for pair in pairs(found, "data", "nDCG@10"):
+    comparison = er.compare_runs(er.read("test.qrels"), RUNS, "nDCG@10")
+    for pair in pairs(comparison, "data", "nDCG@10"):
         better, worse = (pair.first, pair.second) if pair.difference > 0 else (pair.second, pair.first)
-        names = [one.method for one in standings(found, "data", "nDCG@10")]
-        marks = {one.method: one.better_than for one in standings(found, "data", "nDCG@10")}
+        names = [one.method for one in standings(comparison, "data", "nDCG@10")]
+        marks = {one.method: one.better_than for one in standings(comparison, "data", "nDCG@10")}
         assert ("abc"[names.index(worse)] in marks[better]) == (pair.adjusted["randomization"] < 0.05)
-    assert "c" in standings(found, "data", "nDCG@10")[0].better_than
+    assert "c" in standings(comparison, "data", "nDCG@10")[0].better_than
     table = called(0, "evaluate", "test.qrels", *RUNS, "-m", "nDCG@10", "-m", "RR")
-    assert all(f"{one.mean:.4f}" in table for one in standings(found, "data", "nDCG@10"))
+    assert all(f"{one.mean:.4f}" in table for one in standings(comparison, "data", "nDCG@10"))
     assert "nDCG@10 is nDCG(gain='exp2'" in table
 
 
@@ -113,8 +113,8 @@ def test_every_run_is_worth_what_it_is_worth_alone(rows: list[Any], lists: list[
         runs[f"r{i}"] = RetrievalRun(
             [str(q) for q, *_ in lines], [str(d) for _, d, _ in lines], np.array([float(s) for *_, s in lines]), "x"
         )
-    found = er.compare_runs(data, runs, MEASURES, complete=complete)
-    for fit, run in zip(found.fits, runs.values(), strict=True):
+    comparison = er.compare_runs(data, runs, MEASURES, complete=complete)
+    for fit, run in zip(comparison.fits, runs.values(), strict=True):
         alone = er.evaluate(*xr_scores(data, run), MEASURES, complete=complete)
         for name in MEASURES:
             np.testing.assert_array_equal(fit.test[name], alone[name].values)
@@ -144,15 +144,15 @@ def test_a_model_a_run_and_scores_side_by_side(files: Path) -> None:
     called(0, "predict", "model.json", "data.txt", "--out", "scores.txt")
     called(0, "predict", "model.json", "data.txt", "--out", "mine.run.gz")
     assert gzip.decompress((files / "mine.run.gz").read_bytes()).count(b" exactrank\n") == 240
-    one = [
+    single_values = [
         json.loads(called(0, "evaluate", "data.txt", each, "-m", "AP", "--json"))["measures"]
         for each in ("model.json", "scores.txt", "mine.run.gz")
     ]
-    assert one[0] == one[1] == one[2]
+    assert single_values[0] == single_values[1] == single_values[2]
     several = json.loads(called(0, "evaluate", "data.txt", "model.json", "good.run", "scores.txt", "-m", "AP", "--json"))["runs"]
-    assert several["model"]["measures"]["AP"]["mean"] == several["scores"]["measures"]["AP"]["mean"] == one[0]["AP"]["mean"]
-    said = called(2, "evaluate", "test.qrels", "good.run", "model.json")
-    assert "model.json: the data has 0 features but the model has 2" in said
+    assert several["model"]["measures"]["AP"]["mean"] == several["scores"]["measures"]["AP"]["mean"] == single_values[0]["AP"]["mean"]
+    message = called(2, "evaluate", "test.qrels", "good.run", "model.json")
+    assert "model.json: the data has 0 features but the model has 2" in message
 
 
 def test_predict_writes_runs(files: Path) -> None:
@@ -214,15 +214,15 @@ def test_streams(files: Path) -> None:
 
 def test_a_pipe_from_data_to_numbers(files: Path) -> None:
     script = f"{PROGRAM} predict model.json - --format run < data.txt | {PROGRAM} evaluate data.txt - -m RR --json"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == json.loads(called(0, "evaluate", "data.txt", "model.json", "-m", "RR", "--json"))
-    done = subprocess.run(["bash", "-c", f"{PROGRAM} evaluate test.qrels - <&-"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "standard input or output is closed" in done.stderr
+    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert json.loads(result.stdout) == json.loads(called(0, "evaluate", "data.txt", "model.json", "-m", "RR", "--json"))
+    result = subprocess.run(["bash", "-c", f"{PROGRAM} evaluate test.qrels - <&-"], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+    assert "standard input or output is closed" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["evaluate", "test.qrels", "other.run"], "other.run: no query of run 'o' (such as '99') is in the data (such as '0'); pass files"),
         (["evaluate", "test.qrels", "good.run", "other.run"], "other.run: no query of run 'o'"),
@@ -254,24 +254,24 @@ def test_a_pipe_from_data_to_numbers(files: Path) -> None:
         (["predict", "model.json", "data.txt", "--format", "run", "--json"], "--json prints scores, not a run"),
     ],
 )
-def test_bad_input(files: Path, arguments: list[str], said: str) -> None:
+def test_bad_input(files: Path, arguments: list[str], message: str) -> None:
     (files / "other.run").write_text("99 Q0 d0 1 1 o\n")
     (files / "twice.run").write_text("0 Q0 d0 1 1 t\n0 Q0 d0 2 0.5 t\n")
     (files / "empty.run").write_text("")
     (files / "blank.csv").write_text("query_id,doc_id,relevance,x0,x1\n1,a b,1,1,2\n")
     before = sorted(path.name for path in files.iterdir())
-    assert said in " ".join(called(2, *arguments).split())
+    assert message in " ".join(called(2, *arguments).split())
     assert sorted(path.name for path in files.iterdir()) == before
 
 
 def test_what_python_is_given(files: Path) -> None:
     data = er.read("test.qrels")
-    for runs, said in (
+    for runs, message in (
         ({}, "give at least one run"),
         ("good.run", "give at least one run"),
         (["good.run", "good.run"], "good.run occurs twice"),
     ):
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=message):
             er.compare_runs(data, runs)  # type: ignore[arg-type]
     with pytest.raises(MeasureError, match="name at least one measure"):
         er.compare_runs(data, ["good.run"], [])
@@ -282,8 +282,8 @@ def test_what_python_is_given(files: Path) -> None:
 
 def test_the_report_of_runs(files: Path) -> None:
     called(0, "compare", "test.qrels", "--run", "good.run", "--run", "bad.run", "--out", "out", "-m", "ndcg_cut_10", "-m", "RR")
-    found = er.read_comparison("out")
-    assert [one.mean for one in standings(found, "test", "ndcg_cut_10")] == [
+    comparison = er.read_comparison("out")
+    assert [one.mean for one in standings(comparison, "test", "ndcg_cut_10")] == [
         er.evaluate(*read_scores(run, er.read("test.qrels")), "ndcg_cut_10").means["ndcg_cut_10"] for run in ("good.run", "bad.run")
     ]
     page = (files / "out" / "report.html").read_text()

@@ -110,10 +110,10 @@ def test_a_space_is_about_parameters(name):
 
 @EVERY_PEER
 def test_spaces_of_peers_surround_their_defaults(name):
-    made = peer(name)
-    for parameter, choices in made.ranges.items():
-        assert choices.low <= made.defaults[parameter] <= choices.high
-        assert choices.whole == isinstance(made.defaults[parameter], int)
+    contender = peer(name)
+    for parameter, choices in contender.ranges.items():
+        assert choices.low <= contender.defaults[parameter] <= choices.high
+        assert choices.whole == isinstance(contender.defaults[parameter], int)
 
 
 @EVERY_RANKER
@@ -147,12 +147,12 @@ def test_what_is_drawn_for_a_peer_can_be_fitted(name):
 @EVERY_RANKER
 def test_a_ranker_is_what_it_is_outside(name):
     """Trained as by hand: the same model, from the same seed, with the comparison's measure."""
-    contender, given = RankerContender(name, RANKERS[name], QUICK.get(name, {})), task()
-    fitted = pickle.loads(pickle.dumps(contender)).fit(given, {})
+    contender, contender_task = RankerContender(name, RANKERS[name], QUICK.get(name, {})), task()
+    fitted = pickle.loads(pickle.dumps(contender)).fit(contender_task, {})
     measure = "AP" if name == "svmmap" else MEASURE
     theirs = RANKERS[name](**({"seed": 3, "threads": 1} | QUICK.get(name, {}) | {"measure": measure}))
-    theirs.fit(given.fold.train, valid=given.fold.valid)
-    assert np.array_equal(fitted.scores("test", given.fold.test), theirs.predict(given.fold.test))
+    theirs.fit(contender_task.fold.train, valid=contender_task.fold.valid)
+    assert np.array_equal(fitted.scores("test", contender_task.fold.test), theirs.predict(contender_task.fold.test))
     assert fitted.settings["measure"] == measure
     assert theirs.get_params().keys() <= fitted.settings.keys()
     assert contender.about.endswith(".")
@@ -166,13 +166,13 @@ def test_a_ranker_is_what_it_is_outside(name):
 def test_settings_that_are_fixed_win_and_leave_the_space():
     contender = find_contender("lambdamart(leaves=4, trees=3, seed=9, measure='AP')")
     assert contender.space.keys() == er.LambdaMART.space.keys() - {"leaves"}
-    found = contender.fit(task(), {"learning_rate": 0.25}).settings
-    assert (found["leaves"], found["trees"], found["seed"], found["measure"], found["learning_rate"]) == (4, 3, 9, "AP", 0.25)
+    result = contender.fit(task(), {"learning_rate": 0.25}).settings
+    assert (result["leaves"], result["trees"], result["seed"], result["measure"], result["learning_rate"]) == (4, 3, 9, "AP", 0.25)
     assert repr(contender) == "LambdaMART(leaves=4, trees=3, seed=9, measure='AP')"
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "trained"),
+    ("name", "measure", "trained"),
     [
         ("svmmap", "AP(rel=2)", "AP(rel=2)"),
         ("svmmap", "nDCG@5", "AP"),
@@ -184,8 +184,8 @@ def test_settings_that_are_fixed_win_and_leave_the_space():
         ("ridge", "ERR@10", "ERR@10"),
     ],
 )
-def test_a_ranker_that_cannot_train_on_the_measure_trains_on_its_own(name, asked, trained):
-    assert RankerContender(name, RANKERS[name], QUICK.get(name, {})).fit(task(asked), {}).settings["measure"] == trained
+def test_a_ranker_that_cannot_train_on_the_measure_trains_on_its_own(name, measure, trained):
+    assert RankerContender(name, RANKERS[name], QUICK.get(name, {})).fit(task(measure), {}).settings["measure"] == trained
 
 
 def test_a_setting_that_is_wrong_is_not_taken_for_a_measure_that_is():
@@ -239,12 +239,12 @@ def test_curves_are_thinned_evenly(n):
     curve = TrainingCurve()
     for step in range(n):
         curve.add(step, 0.0, None)
-    kept = [point.step for point in curve.points]
-    assert len(kept) == min(n, MOST_POINTS)
-    assert kept == sorted(set(kept))
+    steps = [point.step for point in curve.points]
+    assert len(steps) == min(n, MOST_POINTS)
+    assert steps == sorted(set(steps))
     if n:
-        assert (kept[0], kept[-1]) == (0, n - 1) or n == 1
-        assert max(np.diff(kept), default=1) <= -(-n // MOST_POINTS) + 1
+        assert (steps[0], steps[-1]) == (0, n - 1) or n == 1
+        assert max(np.diff(steps), default=1) <= -(-n // MOST_POINTS) + 1
 
 
 # peers
@@ -303,15 +303,15 @@ def test_same_seed_same_scores_and_another_seed_others(name):
 
 @EVERY_PEER
 def test_rows_of_peers_may_come_interleaved_and_columns_in_any_order(name):
-    given = task()
-    test = given.fold.test
+    contender_task = task()
+    test = contender_task.fold.test
     shuffled = np.random.default_rng(0).permutation(test.n_documents)
     qid = np.repeat(test.qid, test.sizes)
     columns = [2, 0, 3, 1]
     mixed = er.RankingData.from_arrays(
         test.X[shuffled][:, columns], test.y[shuffled], qid=qid[shuffled], feature_names=[test.feature_names[j] for j in columns]
     )
-    fitted = peer(name).fit(given, {})
+    fitted = peer(name).fit(contender_task, {})
     assert np.array_equal(fitted.scores("test", mixed), fitted.scores("test", test)[shuffled])
 
 
@@ -332,12 +332,12 @@ def test_grades_that_a_peer_has_no_meaning_for_are_refused(name, grade):
     train = task().fold.train
     y = train.y.copy()
     y[7] = grade
-    given = task("AP", replace(train, y=y))
+    contender_task = task("AP", replace(train, y=y))
     if name == "catboost" and grade == 32:
-        peer(name).fit(given, {})
+        peer(name).fit(contender_task, {})
         return
     with pytest.raises(DataError, match=f"{grade:g}"):
-        peer(name).fit(given, {})
+        peer(name).fit(contender_task, {})
 
 
 @EVERY_PEER
@@ -354,10 +354,12 @@ def test_weights_of_queries_count(name):
     upside = np.arange(30) % 3 != 0
     y = np.where(np.repeat(upside, 8), 3 - train.y, train.y)
     weight = np.where(upside, 1e-6, 1.0)
-    given = {"min_sum_hessian_in_leaf": 0.0} if name == "lightgbm" else {}
+    arguments = {"min_sum_hessian_in_leaf": 0.0} if name == "lightgbm" else {}
     light, heavy = (
         value(
-            MEASURE, test, peer(name, **given).fit(task(MEASURE, replace(train, y=y, query_weight=w), valid, test), {}).scores("test", test)
+            MEASURE,
+            test,
+            peer(name, **arguments).fit(task(MEASURE, replace(train, y=y, query_weight=w), valid, test), {}).scores("test", test),
         )
         for w in (weight, None)
     )
@@ -463,7 +465,7 @@ def test_names_for_tables(text, name):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("lambdmart", "'lambdmart'.*did you mean lambdamart.*ridge.*catboost"),
         ("nothing-of-the-kind-at-all", "there is no method 'nothing-of-the-kind-at-all';"),
@@ -483,20 +485,20 @@ def test_names_for_tables(text, name):
         ("mine=tests.compare.test_contenders:Unnamed", "name of its own"),
     ],
 )
-def test_what_is_wrong_with_a_method_is_said(text, told):
-    with pytest.raises(DataError, match=told):
+def test_what_is_wrong_with_a_method_is_said(text, message):
+    with pytest.raises(DataError, match=message):
         find_contender(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("lambdamart(leaves=seven)", "leaves='seven' is not a whole number"),
         ("lambdamart(lambdas=springs)", "lambdas='springs' is not .*did you mean \"spring\""),
     ],
 )
-def test_a_word_where_a_number_should_be_is_told_before_any_fit(text, told):
-    with pytest.raises(SettingError, match=told):
+def test_a_word_where_a_number_should_be_is_told_before_any_fit(text, message):
+    with pytest.raises(SettingError, match=message):
         find_contender(text)
 
 
@@ -515,7 +517,7 @@ def test_lists_of_methods_that_cannot_be_split(text):
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("raise NameError('odd')", "NameError: odd"),
         ("import sys; sys.exit(0)", "SystemExit"),
@@ -523,11 +525,11 @@ def test_lists_of_methods_that_cannot_be_split(text):
         ("", "no attribute"),
     ],
 )
-def test_a_module_that_cannot_be_imported_is_told(tmp_path, monkeypatch, source, told):
+def test_a_module_that_cannot_be_imported_is_told(tmp_path, monkeypatch, source, message):
     name = f"module_{abs(hash(source))}"
     (tmp_path / f"{name}.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(DataError, match=f"cannot import.*{told}.*PYTHONPATH"):
+    with pytest.raises(DataError, match=f"cannot import.*{message}.*PYTHONPATH"):
         find_contender(f"{name}:Class")
 
 
@@ -550,10 +552,10 @@ def test_values_of_python():
 
 @pytest.mark.parametrize("text", ["lightgbm:LGBMRanker(n_estimators=5, verbose=-1)", "xgboost:XGBRanker(n_estimators=5)"])
 def test_estimators_of_scikit_learn(text, tmp_path):
-    contender, given = pickle.loads(pickle.dumps(find_contender(text))), task()
-    fitted = contender.fit(given, {"learning_rate": 0.2})
+    contender, contender_task = pickle.loads(pickle.dumps(find_contender(text))), task()
+    fitted = contender.fit(contender_task, {"learning_rate": 0.2})
     assert {"learning_rate": 0.2, "random_state": 3, "n_jobs": 1, "n_estimators": 5}.items() <= fitted.settings.items()
-    train, test, sizes = given.fold.train, given.fold.test, given.fold.train.sizes
+    train, test, sizes = contender_task.fold.train, contender_task.fold.test, contender_task.fold.train.sizes
     theirs = clone(contender.estimator).set_params(learning_rate=0.2, random_state=3, n_jobs=1)
     theirs.fit(train.X, train.y, **({"group": sizes} if "LGBM" in text else {"qid": np.repeat(np.arange(20), sizes)}))
     assert np.array_equal(fitted.scores("test", test), theirs.predict(test.X).astype(float))
@@ -568,8 +570,8 @@ def by_query(data):
 
 def test_estimators_as_objects_are_given_queries_in_their_way():
     """Each scores as its library's own calls make it, and what was given stays unfitted."""
-    given = task()
-    train, test = given.fold.train, given.fold.test
+    contender_task = task()
+    train, test = contender_task.fold.train, contender_task.fold.test
     own = {"random_state": 3, "n_jobs": 1}
     lightgbm, xgboost = LGBMRanker(n_estimators=4, verbose=-1), XGBRanker(n_estimators=4)
     steps = make_pipeline(StandardScaler(), LGBMRanker(n_estimators=4, verbose=-1))
@@ -583,29 +585,29 @@ def test_estimators_as_objects_are_given_queries_in_their_way():
         (LinearRegression(), LinearRegression().fit(train.X, train.y)),
     ):
         contender = cloudpickle.loads(cloudpickle.dumps(as_contender(estimator)))
-        assert np.array_equal(contender.fit(given, {}).scores("test", test), theirs.predict(test.X).astype(float))
+        assert np.array_equal(contender.fit(contender_task, {}).scores("test", test), theirs.predict(test.X).astype(float))
         assert not hasattr(estimator, "n_features_in_")
 
 
 def test_a_catboost_ranker_as_an_object(tmp_path, monkeypatch):
     catboost = pytest.importorskip("catboost")
     monkeypatch.chdir(tmp_path)
-    given = task()
-    train, test = given.fold.train, given.fold.test
+    contender_task = task()
+    train, test = contender_task.fold.train, contender_task.fold.test
     theirs = catboost.CatBoostRanker(iterations=4, random_seed=3, thread_count=1, logging_level="Silent", allow_writing_files=False)
     theirs.fit(train.X, train.y, group_id=by_query(train))
     contender = as_contender(catboost.CatBoostRanker(iterations=4, logging_level="Silent"))
     assert contender.name == "CatBoostRanker(iterations=4)"
-    assert np.array_equal(contender.fit(given, {}).scores("test", test), theirs.predict(test.X))
+    assert np.array_equal(contender.fit(contender_task, {}).scores("test", test), theirs.predict(test.X))
     assert not list(tmp_path.iterdir())  # CatBoost would leave a folder
 
 
 def test_a_classifier_scores_by_the_grade_that_it_expects():
-    given = task()
-    train, test = given.fold.train, given.fold.test
+    contender_task = task()
+    train, test = contender_task.fold.train, contender_task.fold.test
     theirs = LogisticRegression().fit(train.X, train.y)
     expected = sum(grade * share for grade, share in zip(theirs.classes_, theirs.predict_proba(test.X).T, strict=True))
-    assert np.allclose(as_contender(LogisticRegression()).fit(given, {}).scores("test", test), expected)
+    assert np.allclose(as_contender(LogisticRegression()).fit(contender_task, {}).scores("test", test), expected)
 
 
 @pytest.mark.parametrize("kind", [LGBMRanker, XGBRanker])
@@ -619,8 +621,8 @@ def test_an_estimator_that_stops_early_is_given_the_validation_data(kind, monkey
 
 
 def test_features_of_a_part_may_stand_in_another_order():
-    given = task()
-    fitted, test = as_contender(LinearRegression()).fit(given, {}), given.fold.test
+    contender_task = task()
+    fitted, test = as_contender(LinearRegression()).fit(contender_task, {}), contender_task.fold.test
     turned = replace(test, X=test.X[:, ::-1].copy(), feature_names=test.feature_names[::-1])
     assert np.array_equal(fitted.scores("test", turned), fitted.scores("test", test))
 
@@ -645,8 +647,8 @@ def test_weights_reach_estimators_or_are_refused():
 def test_names_of_estimators():
     steps = make_pipeline(StandardScaler(), LGBMRanker(n_estimators=5, verbose=-1))
     long = LGBMRanker(n_estimators=5, num_leaves=7, learning_rate=0.5, subsample=0.5, reg_lambda=1.0)
-    found = contenders_of(["ridge", LinearRegression(), XGBRanker(), XGBRanker(verbosity=0), steps, long, XGBRanker(max_depth=2), long])
-    assert [each.name for each in found] == [
+    result = contenders_of(["ridge", LinearRegression(), XGBRanker(), XGBRanker(verbosity=0), steps, long, XGBRanker(max_depth=2), long])
+    assert [each.name for each in result] == [
         "ridge",
         "LinearRegression",
         "XGBRanker",
@@ -656,14 +658,14 @@ def test_names_of_estimators():
         "XGBRanker(max_depth=2)",
         "LGBMRanker 2",
     ]
-    assert "subsample=0.5" in repr(found[5])
+    assert "subsample=0.5" in repr(result[5])
     with pytest.raises(DataError, match="two methods are called 'ridge'"):
         contenders_of(["ridge", LinearRegression(), "ridge"])
 
 
 def test_a_fingerprint_is_the_class_and_all_settings():
-    def same(one, other):
-        return as_contender(one).fingerprint == as_contender(other).fingerprint
+    def same(left, right):
+        return as_contender(left).fingerprint == as_contender(right).fingerprint
 
     fitted = LinearRegression().fit([[0.0], [1.0]], [0, 1])
     assert same(LinearRegression(), fitted)
@@ -722,9 +724,9 @@ def test_classes_of_a_notebook(tmp_path):
     def run(sign, resume, power=1):
         script = tmp_path / f"notebook{sign}.py"
         script.write_text(NOTEBOOK.format(sign=sign, resume=resume, power=power))
-        said = subprocess.run([sys.executable, script], check=False, capture_output=True, text=True, cwd=tmp_path)
-        assert said.returncode == 0, said.stderr
-        return dict(ast.literal_eval(said.stdout)), {
+        message = subprocess.run([sys.executable, script], check=False, capture_output=True, text=True, cwd=tmp_path)
+        assert message.returncode == 0, message.stderr
+        return dict(ast.literal_eval(message.stdout)), {
             path.name: path.stat().st_mtime_ns for path in (tmp_path / "out" / "fits").glob("*.json")
         }
 
@@ -795,10 +797,10 @@ def test_a_run_of_data_without_ids_names_the_rows_of_the_whole_file(tmp_path):
     assert fitted.scores("test", test).tolist() == [2, 4]
 
 
-@pytest.mark.parametrize(("text", "told"), [("1\n2\n", "2 lines.*96 test documents of Fold2.*336"), ("", "empty"), ("1 2\n", "columns")])
-def test_files_that_hold_no_scores(tmp_path, text, told):
+@pytest.mark.parametrize(("text", "message"), [("1\n2\n", "2 lines.*96 test documents of Fold2.*336"), ("", "empty"), ("1 2\n", "columns")])
+def test_files_that_hold_no_scores(tmp_path, text, message):
     (tmp_path / "s.txt").write_text(text)
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         ScoresFile("mine", str(tmp_path / "s.txt")).fit(task(), {})
     with pytest.raises(DataError, match="does not exist"):
         ScoresFile("mine", str(tmp_path / "{fold}.txt")).fit(task(), {})
@@ -827,12 +829,12 @@ def test_a_program_reads_and_writes_files(tmp_path):
     command = (
         f"'{sys.executable}' '{script}' {{train}} {{test}} {{scores}} {{valid}} {{valid_scores}} {{measure}} {{seed}} {{threads}} 'a b'"
     )
-    contender, given = pickle.loads(pickle.dumps(Program("mine", command))), task()
-    fitted = contender.fit(given, {})
+    contender, contender_task = pickle.loads(pickle.dumps(Program("mine", command))), task()
+    fitted = contender.fit(contender_task, {})
     for part in ("valid", "test"):
-        data = getattr(given.fold, part)
+        data = getattr(contender_task.fold, part)
         assert np.allclose(fitted.scores(part, data), data.X[:, 3] + 3, atol=1e-6)
-    assert fitted.scores("train", given.fold.train) is None
+    assert fitted.scores("train", contender_task.fold.train) is None
     assert fitted.settings == {"command": command, "measure": "nDCG@5", "seed": 3, "threads": 1}
     assert contender.space == {}
 
@@ -853,7 +855,7 @@ def heard_out(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("import sys; print(*range(9), sep='\\n', file=sys.stderr); sys.exit(3)", "(?s)code 3: 4\n.*8$"),
         ("import sys; print('on stdout'); sys.exit(1)", "code 1: on stdout"),
@@ -868,9 +870,9 @@ def heard_out(monkeypatch):
     ],
 )
 @pytest.mark.usefixtures("heard_out")
-def test_a_program_that_fails_says_why(tmp_path, source, told):
+def test_a_program_that_fails_says_why(tmp_path, source, message):
     (tmp_path / "p.py").write_text(source)
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         Program("mine", f"{sys.executable} {tmp_path / 'p.py'} {{test}} {{scores}}").fit(task(), {})
 
 
@@ -932,7 +934,9 @@ def test_no_shell_reads_the_command(tmp_path):
     assert not (tmp_path / "made").exists()
 
 
-@pytest.mark.parametrize(("command", "told"), [("rank {test}", "no {scores}"), ("rank {scores}", "no {test}"), ("rank '{test}", "quotes")])
-def test_commands_that_cannot_be_right(command, told):
-    with pytest.raises(DataError, match=told):
+@pytest.mark.parametrize(
+    ("command", "message"), [("rank {test}", "no {scores}"), ("rank {scores}", "no {test}"), ("rank '{test}", "quotes")]
+)
+def test_commands_that_cannot_be_right(command, message):
+    with pytest.raises(DataError, match=message):
         Program("mine", command)

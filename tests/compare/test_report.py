@@ -37,13 +37,13 @@ def not_finite():
 
 
 def no_values():
-    made = make_comparison(methods=3, queries=5)
-    return changed_fits(made, test=dict.fromkeys(made.fits[0].test, (None,) * 5), train={}, valid={"nDCG@10": None, "AP": None})
+    comparison = make_comparison(methods=3, queries=5)
+    return changed_fits(comparison, test=dict.fromkeys(comparison.fits[0].test, (None,) * 5), train={}, valid={"nDCG@10": None, "AP": None})
 
 
 def many_grades():
-    made = make_comparison(methods=2)
-    return replace(made, datasets=(replace(made.datasets[0], grades={f"{i / 7:.3f}": i for i in range(100)}, source=""),))
+    comparison = make_comparison(methods=2)
+    return replace(comparison, datasets=(replace(comparison.datasets[0], grades={f"{i / 7:.3f}": i for i in range(100)}, source=""),))
 
 
 CASES = {
@@ -89,11 +89,11 @@ def section(tree, name):
 
 def tips(node):
     """What is said about points: as it stands, and from the shorter form that lines have."""
-    found = [own.attributes["data-tip"] for own in node.all() if "data-tip" in own.attributes]
+    results = [own.attributes["data-tip"] for own in node.all() if "data-tip" in own.attributes]
     for line in (own for own in node.all() if own.attributes.get("data-at")):
         for point in line.attributes["data-at"].split(";"):
-            found.append(line.attributes["data-say"].format(*point.split(" ")[2:]))
-    return found
+            results.append(line.attributes["data-say"].format(*point.split(" ")[2:]))
+    return results
 
 
 def table_rows(node):
@@ -199,9 +199,9 @@ def test_an_interrupted_comparison_says_how_far_it_came(pages):
 def test_all_pairs_with_every_test(pages):
     comparison, _, tree = pages("plain")
     for measure, table in zip(comparison.measures, section(tree, "pairs").all("table"), strict=True):
-        rows, found = table_rows(table), standings.pairs(comparison, "data-1", measure)
-        assert [row[:2] for row in rows] == [[p.first, p.second] for p in found]
-        for row, pair in zip(rows, found, strict=True):
+        rows, result = table_rows(table), standings.pairs(comparison, "data-1", measure)
+        assert [row[:2] for row in rows] == [[p.first, p.second] for p in result]
+        for row, pair in zip(rows, result, strict=True):
             assert row[-3:] == [str(pair.wins), str(pair.ties), str(pair.losses)]
             assert float(row[2].replace(MINUS, "-")) == pytest.approx(pair.difference, abs=5e-5)
             for text, p in zip(row[4:10], [by[test] for by in (pair.p, pair.adjusted) for test in TESTS], strict=True):
@@ -270,16 +270,16 @@ def test_twenty_two_methods_on_two_sets_of_five_folds_stay_below_five_megabytes(
     low, edges = values[:400], np.linspace(-2, 2, 401)
     steps = Slice("feature 7", "validation", tuple(edges.tolist()), tuple(low.tolist()), tuple((low + 0.002 * rng.random(400)).tolist()))
     weights = FeatureWeights("gain", tuple(f"feature {i}" for i in range(46)), tuple(rng.random(46).tolist()))
-    told = {"curve": curve, "slice": steps, "weights": weights, "settings": {f"setting_{i}": 0.1 * i for i in range(25)}}
+    message = {"curve": curve, "slice": steps, "weights": weights, "settings": {f"setting_{i}": 0.1 * i for i in range(25)}}
     sizes = {}
     for folds in (1, 2):
-        made = changed_fits(make_comparison(methods=4, folds=folds, queries=300, measures=("nDCG@10",), trials=4), **told)
-        sizes[folds] = len(report_html(made).encode())
+        comparison = changed_fits(make_comparison(methods=4, folds=folds, queries=300, measures=("nDCG@10",), trials=4), **message)
+        sizes[folds] = len(report_html(comparison).encode())
     a_fit, a_pair = (sizes[2] - sizes[1]) / 4, 500  # bytes; a row of the table of all pairs is checked below
     assert 22 * 2 * 5 * a_fit + 22 * 21 // 2 * 3 * 2 * a_pair < 4_700_000
     monkeypatch.undo()
-    one, two = (len(str(section_html(report_html(make_comparison(methods=m, queries=12)), "pairs"))) for m in (4, 10))
-    assert (two - one) / (2 * (45 - 6)) < a_pair
+    first, second = (len(str(section_html(report_html(make_comparison(methods=m, queries=12)), "pairs"))) for m in (4, 10))
+    assert (second - first) / (2 * (45 - 6)) < a_pair
 
 
 def section_html(html, name):
@@ -320,14 +320,14 @@ def test_every_setting_seed_and_trial_is_there(pages):
             assert row[2] == ("failed" if trial.failed else f"{trial.valid:.4f}")
             assert all(f"{key}={value!r}" in row[4] for key, value in trial.settings.items())
             assert trial.failed in row[4]
-    said = words(settings)
+    message = words(settings)
     facts = next(settings.all("dl"))
     run = {words(node): words(value) for node, value in zip(facts.all("dt"), facts.all("dd"), strict=True)}
     for name, value in comparison.run.items():
         assert name == "versions" or run[name] == str(value)
     assert run["versions: numpy"] == comparison.run["versions"]["numpy"]
     for method in comparison.methods:
-        assert all(text in said for text in (method.about, method.configuration, *method.space.values()))
+        assert all(text in message for text in (method.about, method.configuration, *method.space.values()))
 
 
 def test_data_and_measures(pages):
@@ -340,12 +340,12 @@ def test_data_and_measures(pages):
     measures = words(section(tree, "measures"))
     for exact in comparison.measures.values():
         assert exact in measures
-    for said in (
+    for message in (
         "IDCG is the DCG of the documents in order of grade",
         "N is the number of relevant documents",
         "nothing relevant counts as 0",
     ):
-        assert said in measures
+        assert message in measures
 
 
 def test_a_measure_of_the_callers_own_has_its_definition_alone():
@@ -400,9 +400,9 @@ def test_learning_and_features_are_of_those_who_tell_and_the_others_say_why(page
     comparison, _, tree = pages("plain")
     learning, features = section(tree, "learning"), section(tree, "features")
     assert [words(node) for node in learning.all("figcaption")] == [fit.method for fit in comparison.fits if fit.curve]
-    told = [fit.method for fit in comparison.fits if fit.weights]
+    message = [fit.method for fit in comparison.fits if fit.weights]
     sliced = [f"{fit.method} along feature {fit.slice.feature}" for fit in comparison.fits if fit.slice]
-    assert [words(node) for node in features.all("figcaption")] == told + sliced
+    assert [words(node) for node in features.all("figcaption")] == message + sliced
     for figure, fit in zip(features.all("figure"), [fit for fit in comparison.fits if fit.weights], strict=False):
         known = sorted(zip(fit.weights.names, fit.weights.values, strict=True), key=lambda pair: -abs(pair[1]))[:15]
         assert [words(node) for node in figure.one(class_="ys").all("text")] == [name for name, _ in known]
@@ -419,7 +419,7 @@ def reasons(node):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"curve": (Point(0, 0.1, 0.5, 0.5),)}, "it is solved in one step"),
         ({"curve": ()}, "it does not report its steps"),
@@ -427,9 +427,9 @@ def reasons(node):
         ({"curve": (), "failed": "no <memory>"}, "its fit failed (no <memory>)"),
     ],
 )
-def test_a_method_without_a_curve_says_why(change, said):
-    made = changed_fits(make_comparison(methods=2), **change)
-    assert reasons(section(parsed(report_html(made)), "learning")) == [f"No chart for lambdamart, directrank: {said}."]
+def test_a_method_without_a_curve_says_why(change, message):
+    comparison = changed_fits(make_comparison(methods=2), **change)
+    assert reasons(section(parsed(report_html(comparison)), "learning")) == [f"No chart for lambdamart, directrank: {message}."]
 
 
 def test_a_method_that_has_not_run_says_so(pages):
@@ -442,21 +442,21 @@ def test_each_method_is_held_against_the_baseline_first_of_all(pages):
     assert html.index('class="chart') == html.index('class="chart wide rows"'), "it is the first picture"
     big, small = section(tree, "differences").all(class_="chart")
     for chart, measure in zip((big, small), comparison.measures, strict=True):
-        found = sorted(standings.differences(comparison, "data-1", measure), key=lambda pair: -pair.difference)
-        assert [words(node) for node in chart.all("text", class_="name")] == [pair.first for pair in found]
+        results = sorted(standings.differences(comparison, "data-1", measure), key=lambda pair: -pair.difference)
+        assert [words(node) for node in chart.all("text", class_="name")] == [pair.first for pair in results]
         places = [float(node.attributes["x"].removesuffix("%")) for node in chart.all("use")]
         zero = float(chart.one(class_="zero").attributes["x1"].removesuffix("%"))
-        scale = (places[0] - zero) / found[0].difference
-        np.testing.assert_allclose(places, [zero + scale * pair.difference for pair in found], atol=0.05)
-        for whisker, pair in zip(chart.all(class_="whisker"), found, strict=True):
+        scale = (places[0] - zero) / results[0].difference
+        np.testing.assert_allclose(places, [zero + scale * pair.difference for pair in results], atol=0.05)
+        for whisker, pair in zip(chart.all(class_="whisker"), results, strict=True):
             ends = [float(whisker.attributes[end].removesuffix("%")) for end in ("x1", "x2")]
             np.testing.assert_allclose(ends, [zero + scale * end for end in pair.interval], atol=0.05)
-        clear = [pair.adjusted["randomization"] < 0.05 for pair in found]
+        clear = [pair.adjusted["randomization"] < 0.05 for pair in results]
         assert [group.has("class_", "clear") for group in chart.all("g") if list(group.all(class_="name"))] == clear
-        assert [tip.split("\n")[0] for tip in tips(chart)] == [f"{pair.first} against {comparison.baseline}" for pair in found]
+        assert [tip.split("\n")[0] for tip in tips(chart)] == [f"{pair.first} against {comparison.baseline}" for pair in results]
     first = max(standings.differences(comparison, "data-1", "nDCG@10"), key=lambda pair: pair.difference)
-    said = f"+{first.difference:.4f} ({first.interval[0]:.4f} to {first.interval[1]:.4f})"
-    assert words(next(big.all(class_="many", tag="text"))) == said
+    message = f"+{first.difference:.4f} ({first.interval[0]:.4f} to {first.interval[1]:.4f})"
+    assert words(next(big.all(class_="many", tag="text"))) == message
 
 
 @pytest.mark.parametrize(
@@ -518,8 +518,8 @@ def test_points_of_older_results_have_no_run():
 
 def test_the_best_step_is_held_against_the_model():
     steps = Slice("f", "validation", (-1.0, -0.5, 0.25, 0.75, 1.0), (0.3, 0.5, 0.625, 0.1), (0.3, 0.5, 0.625, 0.1))
-    made = changed_fits(make_comparison(methods=1), slice=steps, weights=None)
-    figure = section(parsed(report_html(made)), "features").one("figure")
+    comparison = changed_fits(make_comparison(methods=1), slice=steps, weights=None)
+    figure = section(parsed(report_html(comparison)), "features").one("figure")
     assert words(figure.one(class_="note")) == "validation data: 0.5000 at 0; best 0.6250 at +0.5000, +0.1250"
     assert figure.one(class_="model").attributes["data-tip"] == "the model as it is\n0.5000"
     assert figure.one(class_="best-point").attributes["data-tip"] == "best, at +0.5000\n0.6250"

@@ -366,9 +366,9 @@ def test_published_values_lead_to_published_winning_numbers():
     assert sorted(left.values()) == [0, 1, 2, 3, 4]
     of_2007 = winning_numbers({name: own[:1] for name, own in LETOR.items()})
     known = [name for name in LETOR if name != "AdaRank-NDCG"]
-    for one, other in itertools.permutations(known, 2):
-        if LETOR[one][0] > LETOR[other][0]:
-            assert left[one] > left[other]
+    for first, second in itertools.permutations(known, 2):
+        if LETOR[first][0] > LETOR[second][0]:
+            assert left[first] > left[second]
     # of ten comparisons on MQ2007 four are missing and one is a tie in three digits
     assert sum(of_2007.values()) == 10 - 4 - 1
     assert winning_numbers(LETOR) == {name: of_2007[name] + of_2008[name] for name in LETOR}
@@ -442,10 +442,10 @@ def test_pairs_are_made_of_the_parts():
 
 def test_pairs_depend_on_the_seed_alone():
     assert all_pairs(THREE, seed=1) == all_pairs(THREE, seed=1)
-    one, other = all_pairs(THREE, seed=1)[0], all_pairs(THREE, seed=2)[0]
-    assert one.interval != other.interval
-    assert one.p["randomization"] != other.p["randomization"]
-    assert one.p["t"] == other.p["t"]
+    first, second = all_pairs(THREE, seed=1)[0], all_pairs(THREE, seed=2)[0]
+    assert first.interval != second.interval
+    assert first.p["randomization"] != second.p["randomization"]
+    assert first.p["t"] == second.p["t"]
 
 
 def test_skipped_and_weightless_queries_do_not_count():

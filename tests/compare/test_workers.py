@@ -192,10 +192,10 @@ def test_a_comparison_whose_server_is_killed_ends_with_all_programs(endless):
     comparison, (fit, *others) = endless
     server = int(Path(f"/proc/{fit}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(server, signal.SIGKILL)
-    _, told = comparison.communicate(timeout=HANGS)
+    _, message = comparison.communicate(timeout=HANGS)
     assert comparison.returncode == 1
-    assert "--resume" in told
-    assert "Traceback" not in told
+    assert "--resume" in message
+    assert "Traceback" not in message
     assert all(map(gone, [fit, *others]))
 
 
@@ -212,9 +212,9 @@ def test_modules_come_from_where_the_caller_has_them_and_not_from_the_current_fo
     paths = {"PYTHONPATH": os.pathsep.join(["own", os.getcwd(), *given])}
     how = {"cwd": tmp_path, "capture_output": True, "text": True}
     command = [*web, "--methods", "lightgbm(trees=2),mine_alone:Mine"]
-    done = subprocess.run(command, env={**os.environ, **paths}, check=False, **how)
-    assert done.returncode == 0, done.stderr
-    assert "failed" not in done.stdout + done.stderr
+    result = subprocess.run(command, env={**os.environ, **paths}, check=False, **how)
+    assert result.returncode == 0, result.stderr
+    assert "failed" not in result.stdout + result.stderr
     assert not (tmp_path / "evil-was-here").exists()
     refused = subprocess.run([*command, "--force"], check=False, **how)
     assert refused.returncode == 2

@@ -66,11 +66,11 @@ def forged(
     """
     kept = {name: array for name, array in (arrays_of(content) | dict(arrays or {})).items() if array is not None}
     body, sections = _laid_out(kept)
-    told = footer_of(content) | {"sections": sections}
+    message = footer_of(content) | {"sections": sections}
     before = json.dumps({name: entry["xxh3"] for name, entry in sections.items()})
-    edit(told)
-    _repair(body, told, json.loads(before))
-    text = json.dumps(told).encode() if footer is None else footer
+    edit(message)
+    _repair(body, message, json.loads(before))
+    text = json.dumps(message).encode() if footer is None else footer
     fields = {"magic": MAGIC, "version": VERSION, "offset": len(body), "length": len(text), "checksum": _checksum(text)}
     fields |= {"size": len(body) + len(text)} | dict(preamble or {})
     head = PREAMBLE.pack(*(fields[name] for name in FIELDS))
@@ -92,9 +92,9 @@ def _checksums(content: bytes) -> list[int]:
     return list(block_checksums(memoryview(content)))
 
 
-def _repair(body: bytes, told: Any, before: Mapping[str, list[int]]) -> None:
+def _repair(body: bytes, message: Any, before: Mapping[str, list[int]]) -> None:
     """Give each section the checksum of the bytes that it now points at, as far as it points at any."""
-    sections = told.get("sections") if isinstance(told, dict) else None
+    sections = message.get("sections") if isinstance(message, dict) else None
     for name, entry in sections.items() if isinstance(sections, dict) else ():
         if isinstance(entry, dict) and entry.get("xxh3") == before.get(name, entry.get("xxh3")):
             try:
@@ -115,15 +115,15 @@ def outcomes(files: Mapping[str, bytes], folder: Path) -> dict[str, str]:
     """What came of opening and using each file: "read", "DataError: ...", another error, or the signal that ended the process."""
     for name, content in files.items():
         (folder / f"{name}.xr").write_bytes(content)
-    found: dict[str, str] = {}
-    while left := [name for name in files if name not in found]:
+    results: dict[str, str] = {}
+    while left := [name for name in files if name not in results]:
         arguments = [sys.executable, "-m", "tests.data.forged_cache", str(folder)]
         child = subprocess.run(arguments, input="\n".join(left), capture_output=True, text=True, timeout=120, check=False)
-        found |= (json.loads(line) for line in child.stdout.splitlines() if line.endswith("]"))
-        crashed = next((name for name in left if name not in found), None)
+        results |= (json.loads(line) for line in child.stdout.splitlines() if line.endswith("]"))
+        crashed = next((name for name in left if name not in results), None)
         if crashed is not None:
-            found[crashed] = f"ended by {child.returncode}: {child.stderr[-2000:]}"
-    return found
+            results[crashed] = f"ended by {child.returncode}: {child.stderr[-2000:]}"
+    return results
 
 
 def use(data: er.RankingData, folder: Path) -> None:

@@ -27,7 +27,7 @@ from tests.data.forged_cache import arrays_of, cache_bytes, footer_of, forged, o
 
 def example(**changes):
     rng = np.random.default_rng(4)
-    given = {
+    arguments = {
         "qid": rng.integers(0, 9, 60),
         "docid": [f"d{i}é" for i in range(60)],
         "sample_weight": rng.random(60),
@@ -36,7 +36,7 @@ def example(**changes):
     }
     X = rng.normal(size=(60, 3)).astype(np.float32)
     X[5, 1] = np.nan
-    return er.RankingData.from_arrays(X, rng.integers(-1, 4, 60) / 2, **given)
+    return er.RankingData.from_arrays(X, rng.integers(-1, 4, 60) / 2, **arguments)
 
 
 def assert_same(a, b):
@@ -435,14 +435,14 @@ FORGERIES = [section_forgeries, content_forgeries, query_id_forgeries, footer_fo
 def test_no_forged_file_is_read(forgeries, tmp_path):
     files = dict(forgeries())
     named = {f"{number:05}": content for number, content in enumerate(files.values())}
-    said = dict(zip(files, (outcome for _, outcome in sorted(outcomes(named, tmp_path).items())), strict=True))
+    message = dict(zip(files, (outcome for _, outcome in sorted(outcomes(named, tmp_path).items())), strict=True))
     remedy = re.compile(r"DataError: \S+\.xr: [ -~]+; convert the source again")  # one line that can be printed
-    assert {name: outcome for name, outcome in said.items() if not remedy.fullmatch(outcome)} == {}
+    assert {name: outcome for name, outcome in message.items() if not remedy.fullmatch(outcome)} == {}
     if forgeries is content_forgeries:
-        assert [name for name in files if re.split(r"[\[ ]", name)[0] not in said[name].replace("grade", "y")] == []
+        assert [name for name in files if re.split(r"[\[ ]", name)[0] not in message[name].replace("grade", "y")] == []
     if forgeries is section_forgeries:
         assert len(files) > 900
-        assert [name for name in files if repr(name.split("-")[0]) not in said[name] and "section '" not in said[name]] == []
+        assert [name for name in files if repr(name.split("-")[0]) not in message[name] and "section '" not in message[name]] == []
 
 
 def test_honest_files_pass_through_the_forge(tmp_path):

@@ -198,12 +198,12 @@ def test_text_for_numbers_is_refused_by_letor(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("levels", "told"),
+    ("levels", "message"),
     [({"y": ("a",)}, "'y', which is not a feature"), ({"f": ("a", "a")}, "different texts"), ({"f": ("",)}, "none of them empty")],
 )
-def test_levels_that_cannot_be(levels, told):
+def test_levels_that_cannot_be(levels, message):
     data = er.RankingData.from_arrays([[0.0]], [0], group=[1], feature_names=["f"])
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         er.RankingData(data.X, data.y, data.indptr, data.qid, ("f",), levels=levels)
 
 
@@ -224,9 +224,9 @@ def test_data_is_brought_to_the_levels_of_others(column, turned, count):
     """Codes stand for the same texts; those that the others lack are missing."""
     ours = tuple(turned[:count])
     data = er.RankingData.from_frame(pd.DataFrame({"query_id": 1, "relevance": 0.0, "f": column}), er.data.Columns(features=("f",)))
-    found = align_features(data, ("f",), levels={"f": ours})
-    assert np.array_equal(found.X[:, 0], codes_of(column, ours), equal_nan=True)
-    assert found.levels == {"f": ours}
+    result = align_features(data, ("f",), levels={"f": ours})
+    assert np.array_equal(result.X[:, 0], codes_of(column, ours), equal_nan=True)
+    assert result.levels == {"f": ours}
 
 
 # ---- rankers and models
@@ -313,8 +313,8 @@ def test_few_and_many_levels(kind, count):
 
 @pytest.mark.parametrize("kind", [er.Ridge, er.DirectRank, er.LambdaRank, er.RankBoost, er.CoordinateAscent, er.RankSVM])
 def test_other_rankers_refuse_with_the_remedy(kind):
-    told = r"takes numbers alone, and 'color', 'shop' hold categories; encode them as numbers, leave them out, or use a tree ranker"
-    with pytest.raises(IncompatibleError, match=told):
+    message = r"takes numbers alone, and 'color', 'shop' hold categories; encode them as numbers, leave them out, or use a tree ranker"
+    with pytest.raises(IncompatibleError, match=message):
         kind().fit(er.RankingData.from_frame(table(missing=0.0)))
 
 
@@ -360,13 +360,13 @@ def test_numbers_for_a_category_and_the_reverse_are_refused():
 
 def test_training_that_was_broken_off_goes_on(tmp_path):
     frame = table()
-    data, kept = er.RankingData.from_frame(frame), []
-    er.LambdaMART(trees=4, min_documents=3, bags=0).fit(data, checkpoint=kept.append)
-    again = er.LambdaMART(trees=8, min_documents=3, bags=0).fit(data, resume=er.load(_saved(kept[-1], tmp_path)))
+    data, models = er.RankingData.from_frame(frame), []
+    er.LambdaMART(trees=4, min_documents=3, bags=0).fit(data, checkpoint=models.append)
+    again = er.LambdaMART(trees=8, min_documents=3, bags=0).fit(data, resume=er.load(_saved(models[-1], tmp_path)))
     assert np.array_equal(again.predict(data), fitted(frame=frame).predict(data))
     other = er.RankingData.from_frame(frame.assign(color=["z" + str(text) for text in frame.color]))
     with pytest.raises(IncompatibleError, match="data="):
-        er.LambdaMART(trees=8, min_documents=3, bags=0).fit(other, resume=kept[-1])
+        er.LambdaMART(trees=8, min_documents=3, bags=0).fit(other, resume=models[-1])
 
 
 def _saved(model, folder):
@@ -476,11 +476,13 @@ def test_importance_is_that_of_the_model_on_its_own_levels():
     frame = table()
     ranker = fitted(frame=frame)
     turned = er.RankingData.from_frame(frame[frame.color != "7"])  # all codes behind it are others
-    found = er.inspect.importance(turned, ranker, repeats=1)
+    result = er.inspect.importance(turned, ranker, repeats=1)
     assert turned.levels != ranker.model_.scorer.levels
     by_hand = align_features(turned, turned.feature_names, levels=ranker.model_.scorer.levels)
-    assert found.per_feature == er.inspect.importance(by_hand, ranker, repeats=1).per_feature
-    assert found.value == er.evaluate(turned, ranker.predict(frame[frame.color != "7"][FEATURES]), found.measure).means[str(found.measure)]
+    assert result.per_feature == er.inspect.importance(by_hand, ranker, repeats=1).per_feature
+    assert (
+        result.value == er.evaluate(turned, ranker.predict(frame[frame.color != "7"][FEATURES]), result.measure).means[str(result.measure)]
+    )
 
 
 def test_commands_take_categories_and_say_what_they_leave_out(tmp_path, monkeypatch):
@@ -516,8 +518,8 @@ def test_a_comparison_has_categories():
     frame = table(queries=30, missing=0.0)
     data = er.RankingData.from_frame(frame)
     methods = ["lambdamart(trees=4, min_documents=3)", "lightgbm(trees=4)", lgb.LGBMRanker(n_estimators=4, verbose=-1), "ridge", "xgboost"]
-    found = er.compare(data, methods, folds=3, threads=2)
-    failed = {fit.method: fit.failed for fit in found.fits}
+    comparison = er.compare(data, methods, folds=3, threads=2)
+    failed = {fit.method: fit.failed for fit in comparison.fits}
     assert [bool(reason) for reason in failed.values()] == [False, False, False, True, True]
     assert "use a tree ranker" in failed["ridge"]
     assert "XGBoost takes numbers alone here, and 'color', 'shop' hold categories" in failed["xgboost"]

@@ -102,13 +102,13 @@ def test_writing_into_what_was_given_changes_nothing(kinds, together, writable):
 
 def test_writing_into_the_parts_of_data_made_by_hand_changes_nothing():
     rng = np.random.default_rng(0)
-    given = {"X": rng.random((4, 2), np.float32), "y": rng.random(4), "indptr": np.array([0, 1, 4]), "qid": column(["a", ("b", 1)])}
-    given |= {"sample_weight": rng.random(4), "query_weight": rng.random(2), "order": rng.permutation(4)}
+    arguments = {"X": rng.random((4, 2), np.float32), "y": rng.random(4), "indptr": np.array([0, 1, 4]), "qid": column(["a", ("b", 1)])}
+    arguments |= {"sample_weight": rng.random(4), "query_weight": rng.random(2), "order": rng.permutation(4)}
     text = {"buffer": np.frombuffer(bytearray(b"abcd"), np.uint8), "start": np.arange(4), "stop": np.arange(1, 5)}
-    data = er.RankingData(feature_names=("f", "g"), docid=TextColumn(**text), **given)
-    again = replace(data, **given)
+    data = er.RankingData(feature_names=("f", "g"), docid=TextColumn(**text), **arguments)
+    again = replace(data, **arguments)
     before = contents(data)
-    for array in (given | text).values():
+    for array in (arguments | text).values():
         array[...] = array[::-1].copy()
     assert contents(data) == contents(again) == before
 
@@ -184,7 +184,7 @@ def test_features_by_name_in_the_callers_order():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"y": [1, np.nan, 0]}, "grade of row 1 is nan"),
         ({"y": [1, np.inf, 0]}, "grade of row 1 is inf"),
@@ -223,10 +223,10 @@ def test_features_by_name_in_the_callers_order():
         ({"docid": ["a"]}, "docid has 1 entries for 3 rows"),
     ],
 )
-def test_bad_arrays_are_explained(changes, said):
-    given = {"X": [[1.0], [2.0], [3.0]], "y": [1, 0, 2], "qid": [1, 1, 2], **changes}
-    with pytest.raises(er.errors.DataError, match=said):
-        er.RankingData.from_arrays(given.pop("X"), given.pop("y"), **given)
+def test_bad_arrays_are_explained(changes, message):
+    arguments = {"X": [[1.0], [2.0], [3.0]], "y": [1, 0, 2], "qid": [1, 1, 2], **changes}
+    with pytest.raises(er.errors.DataError, match=message):
+        er.RankingData.from_arrays(arguments.pop("X"), arguments.pop("y"), **arguments)
 
 
 @given(st.lists(st.integers(-1, 5) | st.sampled_from([2**31, 2**62, 2**63 - 1, 2**63, 2**64 - 1]), max_size=8), st.integers(1, 20))
@@ -244,7 +244,7 @@ WRAPPING = np.array([0, 2**63 - 1, -(2**63), -1, 3])  # every step is positive i
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"X": np.zeros((2, 1), np.float32)}, "X has 2 entries; expected 3"),
         ({"X": np.zeros((3, 1))}, "X must be an array of float32 of 2 dimensions, not float64"),
@@ -277,14 +277,14 @@ WRAPPING = np.array([0, 2**63 - 1, -(2**63), -1, 3])  # every step is positive i
         ({"feature_names": (1,)}, "feature_names must be strings"),
     ],
 )
-def test_invariants_hold_however_data_is_made(changes, said):
+def test_invariants_hold_however_data_is_made(changes, message):
     data = er.RankingData.from_arrays([[1.0], [2.0], [3.0]], [1, 0, 2], qid=[1, 1, 2])
-    with pytest.raises(er.errors.DataError, match=said):
+    with pytest.raises(er.errors.DataError, match=message):
         replace(data, **changes)
 
 
 @pytest.mark.parametrize(
-    ("start", "stop", "said"),
+    ("start", "stop", "message"),
     [
         ([0, 9], [1, 10], "string 1 of a text column lies at 9 to 10, outside of its 4 bytes"),
         ([0, -1], [1, 2], "lies at -1 to 2"),
@@ -294,8 +294,8 @@ def test_invariants_hold_however_data_is_made(changes, said):
         ([[0]], [[1]], "of shape"),
     ],
 )
-def test_strings_lie_within_their_text(start, stop, said):
-    with pytest.raises(er.errors.DataError, match=said):
+def test_strings_lie_within_their_text(start, stop, message):
+    with pytest.raises(er.errors.DataError, match=message):
         TextColumn(np.frombuffer(b"abcd", np.uint8), np.array(start), np.array(stop))
 
 

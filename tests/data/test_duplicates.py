@@ -78,11 +78,11 @@ def test_a_model_takes_masked_features_for_missing_ones():
 
 @pytest.mark.parametrize("name", ["y", "qid", "sample_weight", "query_weight", "price"])
 def test_what_else_is_masked_is_refused(name):
-    given = {"y": [0, 1], "qid": [1, 1], "sample_weight": [1.0, 2.0], "query_weight": [1.0, 1.0], "price": [1.0, 2.0]}
-    given[name] = masked(given[name], at=1)
-    kept = {"price": given.pop("price")}
+    arguments = {"y": [0, 1], "qid": [1, 1], "sample_weight": [1.0, 2.0], "query_weight": [1.0, 1.0], "price": [1.0, 2.0]}
+    arguments[name] = masked(arguments[name], at=1)
+    kept = {"price": arguments.pop("price")}
     with pytest.raises(er.errors.DataError, match=rf"{name}\[1\] is masked; drop the row, or give it a value"):
-        er.RankingData.from_arrays([[1.0], [2.0]], **given, extra_columns=kept)
+        er.RankingData.from_arrays([[1.0], [2.0]], **arguments, extra_columns=kept)
 
 
 def test_masked_scores_are_refused(tmp_path):

@@ -18,8 +18,8 @@ def judged(queries):
 def test_each_query_is_in_one_part_as_a_whole(queries, seed, fractions):
     data = judged(queries)
     parts = er.split(data, *fractions, seed=seed)
-    found = [name for part in parts for name in part.qid.tolist()]
-    assert sorted(found) == sorted(data.qid.tolist())
+    results = [name for part in parts for name in part.qid.tolist()]
+    assert sorted(results) == sorted(data.qid.tolist())
     assert sum(part.n_documents for part in parts) == data.n_documents
     for part, share in zip(parts, fractions, strict=True):
         assert abs(part.n_queries - share * queries) <= 1
@@ -31,8 +31,8 @@ def test_each_query_is_in_one_part_as_a_whole(queries, seed, fractions):
 
 def test_the_seed_says_which():
     data = judged(40)
-    one, again, other = (er.split(data, 0.5, 0.5, seed=seed)[0].qid.tolist() for seed in (1, 1, 2))
-    assert one == again != other
+    first, again, second = (er.split(data, 0.5, 0.5, seed=seed)[0].qid.tolist() for seed in (1, 1, 2))
+    assert first == again != second
     assert er.split(data, 0.5, 0.5)[0].qid.tolist() == er.split(data, 0.5, 0.5, seed=0)[0].qid.tolist()
 
 

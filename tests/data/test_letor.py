@@ -111,9 +111,14 @@ def test_threads_give_the_same_bits(seed, threads):
         if rng.random() < 0.7:
             rows.insert(int(rng.integers(len(rows))), special)
     text = "\n".join(rows).encode()
-    one, (x1, y1, q1, *_) = parsed(text, size=1 << 22)
-    two, (x2, y2, q2, *_) = parsed(text, size=1 << 22, threads=threads)
-    assert (x1.tobytes(), y1.tobytes(), q1.tobytes(), one.query_names()) == (x2.tobytes(), y2.tobytes(), q2.tobytes(), two.query_names())
+    first, (x1, y1, q1, *_) = parsed(text, size=1 << 22)
+    second, (x2, y2, q2, *_) = parsed(text, size=1 << 22, threads=threads)
+    assert (x1.tobytes(), y1.tobytes(), q1.tobytes(), first.query_names()) == (
+        x2.tobytes(),
+        y2.tobytes(),
+        q2.tobytes(),
+        second.query_names(),
+    )
     np.testing.assert_array_equal(x1, reference.matrix(reference.parse(text))[0])
 
 
@@ -192,7 +197,7 @@ def test_gzip_crlf_and_strange_bytes_are_fine(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "message"),
     [
         ("1 qid:1 1:2\nx qid:1 1:2\n", 2, "grade 'x' is not a finite number; expected e.g. '2 qid:7 1:0.5'"),
         ("nan qid:1 1:2\n", 1, "grade 'nan' is not a finite number"),
@@ -225,9 +230,9 @@ def test_gzip_crlf_and_strange_bytes_are_fine(tmp_path):
     ],
 )
 @pytest.mark.parametrize("threads", [1, 2])
-def test_bad_lines_are_explained(tmp_path, text, line, said, threads):
+def test_bad_lines_are_explained(tmp_path, text, line, message, threads):
     path = write(tmp_path, text)
-    with pytest.raises(er.errors.DataError, match=rf"data\.txt:{line}: .*{said}"):
+    with pytest.raises(er.errors.DataError, match=rf"data\.txt:{line}: .*{message}"):
         er.read(path, threads=threads)
 
 
@@ -250,16 +255,16 @@ def test_feature_ids_from_zero_or_one(tmp_path):
     late_zero = write(tmp_path, "1 qid:1 1:5 3:6\n1 qid:1 0:7 2:8\n")
     assert er.read(late_zero).X.tolist() == [[0, 5, 0, 6], [7, 0, 8, 0]]
     assert er.read(late_zero).feature_names == ("0", "1", "2", "3")
-    one = write(tmp_path, "1 qid:1 1:5 2:6\n", "one.txt")
-    assert er.read(one).X.tolist() == [[5, 6]]
-    assert er.read(one, first_feature=0).X.tolist() == [[0, 5, 6]]
-    assert er.read(one, n_features=4).X.tolist() == [[5, 6, 0, 0]]
+    first = write(tmp_path, "1 qid:1 1:5 2:6\n", "one.txt")
+    assert er.read(first).X.tolist() == [[5, 6]]
+    assert er.read(first, first_feature=0).X.tolist() == [[0, 5, 6]]
+    assert er.read(first, n_features=4).X.tolist() == [[5, 6, 0, 0]]
     with pytest.raises(er.errors.DataError, match=r"feature id 2 lies outside 1\.\.1"):
-        er.read(one, n_features=1)
+        er.read(first, n_features=1)
     with pytest.raises(er.errors.DataError, match="feature id 0 lies below first_feature=1"):
         er.read(late_zero, first_feature=1)
     with pytest.raises(er.errors.DataError, match="must be 0 or 1"):
-        er.read(one, first_feature=2)
+        er.read(first, first_feature=2)
 
 
 def test_wide_and_sparse_text_is_taken_while_it_is_worth_it(tmp_path):
@@ -271,8 +276,8 @@ def test_wide_and_sparse_text_is_taken_while_it_is_worth_it(tmp_path):
 def test_another_extensions_errors_are_not_ours(tmp_path):
     """DuckDB, once imported, must not turn what we raise into an error of its own."""
     code = "import duckdb, exactrank as er, sys\ntry:\n    er.read(sys.argv[1], n_features=2**62)\nexcept MemoryError:\n    print('ours')"
-    done = subprocess.run([sys.executable, "-c", code, write(tmp_path, "1 qid:1 1:1\n")], capture_output=True, text=True, check=False)
-    assert done.stdout == "ours\n", done.stderr
+    result = subprocess.run([sys.executable, "-c", code, write(tmp_path, "1 qid:1 1:1\n")], capture_output=True, text=True, check=False)
+    assert result.stdout == "ours\n", result.stderr
 
 
 def test_absurd_numbers_of_features(tmp_path):
@@ -294,8 +299,8 @@ def test_pipes_are_refused(tmp_path):
 
 
 def test_no_documents(tmp_path):
-    for text, said in (("", "is empty"), ("\n \n", "no documents"), ("# only a comment\n", "no documents")):
-        with pytest.raises(er.errors.DataError, match=said):
+    for text, message in (("", "is empty"), ("\n \n", "no documents"), ("# only a comment\n", "no documents")):
+        with pytest.raises(er.errors.DataError, match=message):
             er.read(write(tmp_path, text))
 
 

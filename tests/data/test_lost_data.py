@@ -107,9 +107,9 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path, bits):
 
 
 def test_of_several_files_none_appears_before_all_are_whole(tmp_path):
-    with pytest.raises(RuntimeError), whole_files(tmp_path / "a", tmp_path / "b") as (one, other):
-        one.write(b"1")
-        other.write(b"2")
+    with pytest.raises(RuntimeError), whole_files(tmp_path / "a", tmp_path / "b") as (first, second):
+        first.write(b"1")
+        second.write(b"2")
         raise RuntimeError
     assert names(tmp_path) == []
     with pytest.raises(er.errors.DataError, match="two outputs would go to"), whole_files(tmp_path / "a", tmp_path / "a"):
@@ -131,9 +131,9 @@ def test_a_full_disk_names_the_output_and_what_is_left_of_it(folder, old):
     if old:
         (folder / "out.txt").write_text("old")
     limited = ["bash", "-c", 'ulimit -f 2; exec "$@"', "bash", PROGRAM, "convert", "web.txt", "out.txt", "--force"]
-    done = subprocess.run(limited, capture_output=True, text=True, check=False)
+    result = subprocess.run(limited, capture_output=True, text=True, check=False)
     left = "the file that was there is unchanged" if old else "nothing was written there"
-    assert (done.returncode, done.stderr) == (1, f"exactrank: out.txt: File too large; {left}\n")
+    assert (result.returncode, result.stderr) == (1, f"exactrank: out.txt: File too large; {left}\n")
     assert names(folder) == (["out.txt"] if old else []) + ["ridge.json", "web.txt"]
     assert not old or (folder / "out.txt").read_text() == "old"
 
@@ -143,29 +143,29 @@ def test_a_full_disk_names_the_output_and_what_is_left_of_it(folder, old):
 
 @pytest.mark.parametrize("out", ["-", "/dev/stdout", "/dev/fd/1"])
 def test_standard_output_gets_the_whole_output_and_nothing_else(folder, out, capfd, data):
-    done = invoke("convert", "web.txt", out, "--json")
-    assert (done.exit_code, done.stdout) == (0, "")
-    assert json.loads(done.stderr) == {"path": out, "documents": 72, "bytes": None}
+    result = invoke("convert", "web.txt", out, "--json")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert json.loads(result.stderr) == {"path": out, "documents": 72, "bytes": None}
     assert capfd.readouterr().out.encode() == (folder / "web.txt").read_bytes()
-    done = invoke("predict", "ridge.json", "web.txt", "--out", out)
-    assert (done.exit_code, done.stdout, done.stderr) == (0, "", f"{out}: 72 documents\n")
+    result = invoke("predict", "ridge.json", "web.txt", "--out", out)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"{out}: 72 documents\n")
     assert [float(line) for line in capfd.readouterr().out.splitlines()] == er.load("ridge.json").predict(data).tolist()
-    done = invoke("train", "ridge", "web.txt", "--out", out)
-    assert (done.exit_code, done.stdout) == (0, "")
+    result = invoke("train", "ridge", "web.txt", "--out", out)
+    assert (result.exit_code, result.stdout) == (0, "")
     assert json.loads(capfd.readouterr().out) == json.loads((folder / "ridge.json").read_text())
     assert names(folder) == ["ridge.json", "web.txt"]
 
 
 def test_what_standard_output_cannot_be_is_said(folder):
-    for arguments, said in (
+    for arguments, message in (
         (("train", "ridge", "web.txt", "--out", "-", "--resume"), "--resume continues from a file"),
         (("reproduce", "jumping-points", "--out", "-"), "give a folder"),
         (("compare", "web.txt", "--methods", "ridge", "--out", "-"), "give a folder"),
         (("inspect", "importance", "ridge.json", "web.txt", "--plot", "-"), "names no kind of picture"),
     ):
-        done = invoke(*arguments)
-        assert done.exit_code == 2
-        assert said in done.stderr
+        result = invoke(*arguments)
+        assert result.exit_code == 2
+        assert message in result.stderr
     assert names(folder) == ["ridge.json", "web.txt"]
 
 
@@ -189,24 +189,24 @@ def test_what_standard_output_cannot_be_is_said(folder):
 )
 def test_the_output_is_opened_first(folder, arguments):
     """Neither the data nor the model is there either; it is the output that is told."""
-    done = invoke(*arguments)
-    assert done.exit_code == 1
-    assert "nowhere" in done.stderr or "web.txt/out" in done.stderr
-    assert "none" not in done.stderr
+    result = invoke(*arguments)
+    assert result.exit_code == 1
+    assert "nowhere" in result.stderr or "web.txt/out" in result.stderr
+    assert "none" not in result.stderr
     assert names(folder) == ["ridge.json", "web.txt"]
 
 
 def test_the_files_of_an_experiment_are_opened_first(folder, monkeypatch):
     monkeypatch.setattr(find_experiment("jumping-points"), "run", lambda self, tell: pytest.fail("the work was begun"))
-    done = invoke("reproduce", "jumping-points", "--out", "web.txt/out")
-    assert done.exit_code == 1
-    assert "web.txt/out" in done.stderr
+    result = invoke("reproduce", "jumping-points", "--out", "web.txt/out")
+    assert result.exit_code == 1
+    assert "web.txt/out" in result.stderr
 
 
 def test_two_outputs_of_a_command_are_two_files(folder):
-    done = invoke("fuse", "none.qrels", "--run", "none.run", "--run", "none.run", "--save", "w.svg", "--plot", "./w.svg", "--force")
-    assert done.exit_code == 2
-    assert "two outputs would go to w.svg" in done.stderr
+    result = invoke("fuse", "none.qrels", "--run", "none.run", "--run", "none.run", "--save", "w.svg", "--plot", "./w.svg", "--force")
+    assert result.exit_code == 2
+    assert "two outputs would go to w.svg" in result.stderr
 
 
 # What dead processes leave
@@ -256,12 +256,12 @@ def test_a_file_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkey
     locked, swept = locks._try_lock, []
 
     def sweeping(handle):
-        found = locked(handle)
+        result = locked(handle)
         if not swept:
             swept.extend(tmp_path.glob(".*.part"))
             swept[0].unlink()
             return lock
-        return found
+        return result
 
     monkeypatch.setattr(locks, "_try_lock", sweeping)
     with whole_file(tmp_path / "out.txt") as file:
@@ -312,28 +312,28 @@ def test_training_that_is_ended_leaves_the_finished_model(folder):
     process = subprocess.Popen(endless, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until((folder / "ridge.json.checkpoint").exists, process)
     for more in ([], ["--force"], ["--resume"]):
-        done = invoke(*command, *more)
-        assert (done.exit_code, done.stdout) == (2, "")
-        assert "another process is training ridge.json" in done.stderr
+        result = invoke(*command, *more)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "another process is training ridge.json" in result.stderr
     process.send_signal(signal.SIGTERM)
-    printed, said = process.communicate(timeout=HANGS)
+    printed, message = process.communicate(timeout=HANGS)
     kept = "ridge.json.checkpoint holds the best model so far, and ridge.json is as it was; the same command with --resume continues"
-    assert (process.returncode, said) == (1, f"exactrank: interrupted; {kept}\n")
+    assert (process.returncode, message) == (1, f"exactrank: interrupted; {kept}\n")
     assert "ridge.json.checkpoint" in printed
     assert (folder / "ridge.json").read_bytes() == finished
     assert names(folder) == ["ridge.json", "ridge.json.checkpoint", "web.txt"]
     checkpoint = (folder / "ridge.json.checkpoint").read_bytes()
 
-    done = invoke("predict", "ridge.json.checkpoint", "web.txt")
-    assert done.exit_code == 0
-    assert "ridge.json.checkpoint is unfinished: its training was interrupted" in done.stderr
+    result = invoke("predict", "ridge.json.checkpoint", "web.txt")
+    assert result.exit_code == 0
+    assert "ridge.json.checkpoint is unfinished: its training was interrupted" in result.stderr
     assert invoke("predict", "ridge.json", "web.txt").stderr == ""
     assert "is unfinished" in invoke("inspect", "importance", "ridge.json.checkpoint", "web.txt").stderr
 
     (folder / "ridge.json").rename(folder / "old.json")
-    done = invoke(*command)
-    assert done.exit_code == 2
-    assert "--resume continues it, --force begins again" in done.stderr
+    result = invoke(*command)
+    assert result.exit_code == 2
+    assert "--resume continues it, --force begins again" in result.stderr
     assert (folder / "ridge.json.checkpoint").read_bytes() == checkpoint
     assert "max_iter=1000000000, not 1" in invoke(*command, "--max-iter", 1, "--resume").stderr
     assert invoke(*command, "--max-iter", 1, "--force").exit_code == 0
@@ -373,11 +373,11 @@ def test_training_goes_on_when_there_is_no_space_for_a_checkpoint(folder):
     assert invoke(*train, "whole.json").exit_code == 0
     limit = 4 * (folder / "whole.json").stat().st_size  # which has the few best trees
     command = [sys.executable, "-c", SHORT_OF_SPACE, str(limit), *train, "m.json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "200"}, timeout=120)
-    assert done.returncode == 0, done.stderr
-    told = " ".join(done.stderr.split())
-    assert "m.json.checkpoint could not be written (File too large; the file that was there is unchanged); training continues" in told
-    left = [int(line) for line in done.stdout.splitlines() if line.isdigit()]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "200"}, timeout=120)
+    assert result.returncode == 0, result.stderr
+    message = " ".join(result.stderr.split())
+    assert "m.json.checkpoint could not be written (File too large; the file that was there is unchanged); training continues" in message
+    left = [int(line) for line in result.stdout.splitlines() if line.isdigit()]
     last = left[-1]
     assert left == [*range(1, last), *[last] * (21 - last)]  # the last that fitted stayed whole
     assert 1 < last < 20
@@ -406,9 +406,9 @@ def test_a_checkpoint_is_not_replaced_by_a_worse_one(folder, monkeypatch):
         return ended(self, task, recorder)
 
     monkeypatch.setattr(CoordinateAscent, "_fit", soon)
-    done = invoke("train", "coordinate-ascent", "web.txt", "--out", "m.json", "--restarts", 3, "--tries", 8, "--resume")
-    assert done.exit_code == 1
-    assert "m.json.checkpoint holds the best model so far; the same command with --resume continues" in done.stderr
+    result = invoke("train", "coordinate-ascent", "web.txt", "--out", "m.json", "--restarts", 3, "--tries", 8, "--resume")
+    assert result.exit_code == 1
+    assert "m.json.checkpoint holds the best model so far; the same command with --resume continues" in result.stderr
     assert json.loads((folder / "m.json.checkpoint").read_text()) == record
     assert not (folder / "m.json").exists()
 
@@ -424,14 +424,14 @@ def test_tuning_that_is_ended_says_so(folder, data, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         er.tune(data, "ridge", progress=interrupted)
     with pytest.warns(er.errors.InterruptedWarning, match="tuning was interrupted"):
-        found = er.tune(data.take_queries(range(8)), "ridge", valid=data.take_queries(range(8, 12)), trials=50, progress=ended)
-    assert not found.complete
-    assert 0 < len(found.trials) < 50
-    monkeypatch.setattr(import_module("exactrank.compare.tune"), "tune", lambda *arguments, **options: found)
-    done = invoke("tune", "ridge", "web.txt", "--out", "m.json")
-    assert done.exit_code == 1
-    assert f"m.json has the best settings of the {len(found.trials)} trials that were finished" in done.stderr
-    assert er.load("m.json").params | {"backend": None} == found.ranker.get_params()
+        tuning = er.tune(data.take_queries(range(8)), "ridge", valid=data.take_queries(range(8, 12)), trials=50, progress=ended)
+    assert not tuning.complete
+    assert 0 < len(tuning.trials) < 50
+    monkeypatch.setattr(import_module("exactrank.compare.tune"), "tune", lambda *arguments, **options: tuning)
+    result = invoke("tune", "ridge", "web.txt", "--out", "m.json")
+    assert result.exit_code == 1
+    assert f"m.json has the best settings of the {len(tuning.trials)} trials that were finished" in result.stderr
+    assert er.load("m.json").params | {"backend": None} == tuning.ranker.get_params()
 
 
 # Comparisons
@@ -441,8 +441,8 @@ def test_tuning_that_is_ended_says_so(folder, data, monkeypatch):
 def test_a_comparison_deletes_nothing_of_the_user(folder, more):
     (folder / "data").mkdir()
     (folder / "data" / "mine.txt").write_text("mine")
-    done = invoke("compare", "web.txt", "--methods", "ridge", "--folds", 3, "--out", ".", *more)
-    assert done.exit_code == (2 if "99" in more else 0), done.output
+    result = invoke("compare", "web.txt", "--methods", "ridge", "--folds", 3, "--out", ".", *more)
+    assert result.exit_code == (2 if "99" in more else 0), result.output
     assert (folder / "data" / "mine.txt").read_text() == "mine"
     assert not {"ridge.json", "web.txt", "data"} - set(names(folder))
     assert not list(folder.glob("*exactrank*"))
@@ -451,9 +451,9 @@ def test_a_comparison_deletes_nothing_of_the_user(folder, more):
 def test_resuming_does_not_replace_what_no_comparison_made(folder):
     (folder / "results.csv").write_text("mine")
     arguments = ["compare", "web.txt", "--methods", "ridge", "--folds", 3, "--out", "."]
-    done = invoke(*arguments, "--resume")
-    assert done.exit_code == 2
-    assert ". holds results.csv but no comparison to resume" in done.stderr
+    result = invoke(*arguments, "--resume")
+    assert result.exit_code == 2
+    assert ". holds results.csv but no comparison to resume" in result.stderr
     with pytest.raises(er.errors.OutputExistsError, match=r"results\.csv already exists"):
         make_comparison().write(folder)
     assert names(folder) == ["results.csv", "ridge.json", "web.txt"]
@@ -467,17 +467,17 @@ def test_a_second_comparison_is_refused_and_a_signal_leaves_nothing_behind(folde
         begun.line(first)
         before = names(out)
         for more in ([], ["--force"], ["--resume"]):
-            done = invoke("compare", "web.txt", "--methods", "ridge", "--folds", 3, "--out", out, *more)
-            assert (done.exit_code, done.stdout) == (2, "")
-            assert "another comparison is running in" in done.stderr
+            result = invoke("compare", "web.txt", "--methods", "ridge", "--folds", 3, "--out", out, *more)
+            assert (result.exit_code, result.stdout) == (2, "")
+            assert "another comparison is running in" in result.stderr
         with pytest.raises(er.errors.OutputExistsError, match="another comparison is running"):
             er.compare(er.read("web.txt"), ["ridge"], folds=3, out=out, force=True)
         assert set(before) <= set(names(out))
         assert LOCK in before
         first.send_signal(signal.SIGTERM)
-        _, told = first.communicate(timeout=HANGS)
+        _, message = first.communicate(timeout=HANGS)
     assert first.returncode == 1
-    assert told == f"exactrank: interrupted; {out} holds the finished fits; the same command with --resume continues\n"
+    assert message == f"exactrank: interrupted; {out} holds the finished fits; the same command with --resume continues\n"
     assert names(out) == sorted(
         {"comparison.json", "fits", "models", "report.html", "results.csv", "tables.md", "tables.tex"} & set(names(out))
     )
@@ -487,12 +487,12 @@ def test_a_second_comparison_is_refused_and_a_signal_leaves_nothing_behind(folde
 def test_every_label_keeps_its_model(folder, data):
     long = "l" * 300
     methods = ["a b=ridge", "a.b=ridge(l2=1e6)", "A b=ridge(l2=10.0)", f"{long}=ridge"]
-    found = er.compare(data, methods, folds=3, out=folder / "out")
-    assert not any(fit.failed for fit in found.fits)
-    kept = [model for fit in found.fits for model in fit.models]
-    assert len({model.casefold() for model in kept}) == len(found.fits) == 12
+    comparison = er.compare(data, methods, folds=3, out=folder / "out")
+    assert not any(fit.failed for fit in comparison.fits)
+    kept = [model for fit in comparison.fits for model in fit.models]
+    assert len({model.casefold() for model in kept}) == len(comparison.fits) == 12
     assert names(folder / "out" / "models") == sorted(kept)
-    for fit in found.fits:
+    for fit in comparison.fits:
         assert er.load(folder / "out" / "models" / fit.models[0]).params["l2"] == fit.settings["l2"]
 
 

@@ -89,20 +89,20 @@ def made(
 
 def mapped(data: er.RankingData, path: Path, **how: bool) -> er.RankingData:
     er.write(data, path, **how)
-    found = er.read(path)
-    assert is_mapped(found.X)
-    return found
+    judged = er.read(path)
+    assert is_mapped(judged.X)
+    return judged
 
 
 @pytest.fixture(scope="module")
 def caches(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("caches")
-    found = {name: folder / f"{name}.xr" for name in ("plain", "columns", "holes")}
+    results = {name: folder / f"{name}.xr" for name in ("plain", "columns", "holes")}
     data = made()
-    er.write(data, found["plain"])
-    er.write(data, found["columns"], columns=True)
-    er.write(made(seed=1, missing=0.1), found["holes"])
-    return found
+    er.write(data, results["plain"])
+    er.write(data, results["columns"], columns=True)
+    er.write(made(seed=1, missing=0.1), results["holes"])
+    return results
 
 
 @pytest.fixture(scope="module")
@@ -133,8 +133,8 @@ def in_memory(caches):
 
     @cache
     def done(work):
-        found = eval(work, {"er": er}, held)
-        return json.loads(json.dumps(found.model_.scorer.to_record() if hasattr(found, "model_") else repr(found)))
+        result = eval(work, {"er": er}, held)
+        return json.loads(json.dumps(result.model_.scorer.to_record() if hasattr(result, "model_") else repr(result)))
 
     return done
 
@@ -187,16 +187,16 @@ def test_columns_are_those_of_the_rows(rows, width, seed):
 def test_what_is_made_of_a_mapped_matrix_is_mapped(tmp_path):
     data = mapped(made(queries=400, documents=20, features=140), tmp_path / "mapped.xr", columns=True)
     in_memory = made(queries=400, documents=20, features=140)
-    for found, expected in (
+    for result, expected in (
         (in_content_order(data), in_content_order(in_memory)),
         (data.take_queries([3, 1, 1]), in_memory.take_queries([3, 1, 1])),
         (join_queries(data, data), join_queries(in_memory, in_memory)),
         (data.relative_to(np.ones(140)), in_memory.relative_to(np.ones(140))),
     ):
-        assert is_mapped(found.X)
+        assert is_mapped(result.X)
         assert not is_mapped(expected.X)
-        np.testing.assert_array_equal(found.X, expected.X)
-        columns = columns_of(found)
+        np.testing.assert_array_equal(result.X, expected.X)
+        columns = columns_of(result)
         np.testing.assert_array_equal([columns[0], columns[139]], expected.X[:, [0, 139]].T)
     assert data.by_column is not None
     assert data.take_queries([1]).by_column is None
@@ -238,9 +238,9 @@ def test_a_cache_with_columns_holds_both(tmp_path, rows):
     order = np.random.default_rng(0).permutation(data.n_documents)  # queries that are interleaved are grouped before
     mixed = er.RankingData.from_arrays(data.X[order], data.y[order], qid=np.repeat(data.qid, data.sizes)[order])
     er.write(mixed, tmp_path / "both.xr", columns=True)
-    found = er.read(tmp_path / "both.xr", verify=True)
-    np.testing.assert_array_equal(found.X, mixed.X)
-    np.testing.assert_array_equal(np.array(list(found.by_column)), mixed.X.T)
+    judged = er.read(tmp_path / "both.xr", verify=True)
+    np.testing.assert_array_equal(judged.X, mixed.X)
+    np.testing.assert_array_equal(np.array(list(judged.by_column)), mixed.X.T)
 
 
 def test_columns_of_other_numbers_are_refused(tmp_path, monkeypatch):

@@ -55,26 +55,26 @@ def of_query(pairs, q):
 @given(problems(), st.sampled_from(["logistic", "step", "spring"]), st.integers(1, 3))
 def test_ranknets_cost_is_that_of_every_pair(problem, link, threads):
     ys, scores, pairs = problem
-    found = er.losses.slopes(made(ys, pairs), np.concatenate(scores), er.losses.Lambdas(link=link), threads)
+    result = er.losses.slopes(made(ys, pairs), np.concatenate(scores), er.losses.Lambdas(link=link), threads)
     wanted = [pair_cost(all_pairs(y, of_query(pairs, q)), s, link) for q, (y, s) in enumerate(zip(ys, scores, strict=True))]
-    np.testing.assert_allclose(found.values, [value for value, *_ in wanted], rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(found.slope, np.concatenate([slope for _, slope, _ in wanted]), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(found.curvature, np.concatenate([bend for *_, bend in wanted]), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(result.values, [value for value, *_ in wanted], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(result.slope, np.concatenate([slope for _, slope, _ in wanted]), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(result.curvature, np.concatenate([bend for *_, bend in wanted]), rtol=1e-12, atol=1e-12)
 
 
 @given(problems(), st.sampled_from([None, 0.5]), st.sampled_from(["nDCG", "AP", "PairwiseCorrect"]))
 def test_a_given_pair_counts_beside_a_measures_forces_as_its_share_of_the_weights(problem, near, measure):
     ys, scores, pairs = problem
     rule, s = er.losses.Lambdas(er.parse_measure(measure), near=near), np.concatenate(scores)
-    found, bare = (er.losses.slopes(made(ys, some), s, rule) for some in (pairs, []))
-    np.testing.assert_array_equal(found.values, bare.values)
+    result, bare = (er.losses.slopes(made(ys, some), s, rule) for some in (pairs, []))
+    np.testing.assert_array_equal(result.values, bare.values)
     for q, start in enumerate(np.cumsum([0, *map(len, ys)])[:-1]):
         own = of_query(pairs, q)
         total = sum(weight for *_, weight in own)
         _, slope, curvature = pair_cost([(b, w, weight / total) for b, w, weight in own], scores[q], near=near or 0.0)
         here = slice(start, start + len(ys[q]))
-        np.testing.assert_allclose(found.slope[here], bare.slope[here] + slope, rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose(found.curvature[here], bare.curvature[here] + curvature, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(result.slope[here], bare.slope[here] + slope, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(result.curvature[here], bare.curvature[here] + curvature, rtol=1e-10, atol=1e-12)
 
 
 @given(problems(), st.booleans())
@@ -91,15 +91,15 @@ def test_forces_are_normalized_with_those_of_given_pairs(problem, sampled):
 @given(problems(), st.sampled_from(["hinge", "squared-hinge"]), st.sampled_from(["query", "pairs"]))
 def test_the_hinge_is_that_of_every_pair(problem, loss, normalize):
     ys, scores, pairs = problem
-    found = er.losses.slopes(made(ys, pairs), np.concatenate(scores), er.losses.PairHinge(loss, normalize))
+    result = er.losses.slopes(made(ys, pairs), np.concatenate(scores), er.losses.PairHinge(loss, normalize))
     each = [all_pairs(y, of_query(pairs, q)) for q, y in enumerate(ys)]
     totals = [sum(weight for *_, weight in own) for own in each]
     factor = 2 if loss == "squared-hinge" else 1  # the spring is half a squared hinge
     wanted = [pair_cost(own, s, "spring" if factor == 2 else "step") for own, s in zip(each, scores, strict=True)]
     share = [factor * (1 / total if normalize == "query" else len(ys) / sum(totals)) if total else 0.0 for total in totals]
-    np.testing.assert_allclose(found.values, [w * v for w, (v, *_) in zip(share, wanted, strict=True)], rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(result.values, [w * v for w, (v, *_) in zip(share, wanted, strict=True)], rtol=1e-11, atol=1e-12)
     slope = np.concatenate([w * np.array(own) for w, (_, own, _) in zip(share, wanted, strict=True)])
-    np.testing.assert_allclose(found.slope, slope, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(result.slope, slope, rtol=1e-11, atol=1e-12)
 
 
 @given(problems())
@@ -112,25 +112,25 @@ def test_rankboosts_loss_and_edge_are_those_of_every_pair(problem):
     x = np.random.default_rng(len(pairs)).normal(size=(sum(map(len, ys)), 1)).astype(np.float32)
     problem = PairExponential(replace(made(ys, pairs), X=x, feature_names=("a",)))
     with patch.object(StepScores, "at", lambda self, steps: np.concatenate(scores)):
-        found = problem.best(np.empty(0))
+        result = problem.best(np.empty(0))
     start, loss, edge = 0, 0.0, 0.0
     for own, s in zip(each, scores, strict=True):
         for b, w, weight in own:
             part = weight * np.exp(s[w] - s[b]) / total
             loss += part
-            edge += part * (float(x[start + b, 0] > found.threshold) - float(x[start + w, 0] > found.threshold))
+            edge += part * (float(x[start + b, 0] > result.threshold) - float(x[start + w, 0] > result.threshold))
         start += len(s)
-    assert found.loss == pytest.approx(loss, rel=1e-12)
-    assert found.number < 0 or found.edge == pytest.approx(edge / loss, rel=1e-9, abs=1e-12)
+    assert result.loss == pytest.approx(loss, rel=1e-12)
+    assert result.number < 0 or result.edge == pytest.approx(edge / loss, rel=1e-9, abs=1e-12)
 
 
 @given(problems())
 def test_pairwise_correct_is_the_weighted_share_of_pairs_in_order(problem):
     ys, scores, pairs = problem
     data, s = made(ys, pairs), np.concatenate(scores)
-    found = er.evaluate(data, s, ["PairwiseCorrect(ties='expected', empty='skip')"]).per_query[0]
+    result = er.evaluate(data, s, ["PairwiseCorrect(ties='expected', empty='skip')"]).per_query[0]
     wanted = [share_in_order(all_pairs(y, of_query(pairs, q)), own) for q, (y, own) in enumerate(zip(ys, scores, strict=True))]
-    np.testing.assert_allclose(found, [np.nan if each is None else each for each in wanted], rtol=1e-12)
+    np.testing.assert_allclose(result, [np.nan if each is None else each for each in wanted], rtol=1e-12)
     bound, severe = (er.measures.PairwiseCorrect(ties=ties).on(data) for ties in ("input", "pessimistic"))
     assert np.all(severe.values(np.zeros(len(s)))[data.sizes == 2] <= 0.5)
     rows = np.stack([s, -s, s[::-1]])
@@ -211,15 +211,15 @@ def small(kind, **more):
 @pytest.mark.parametrize("more", [{}, {"solver": "sgd", "learning_rate": 0.01, "max_iter": 5}, {"hidden": 3, "max_iter": 20}])
 def test_pairs_that_equal_the_order_of_the_grades_give_ranknets_own_model(more):
     data = graded()
-    one, other = er.RankNet("PairwiseCorrect", **more).fit(data), er.RankNet("PairwiseCorrect", **more).fit(without_grades(data))
-    np.testing.assert_allclose(one.predict(data), other.predict(data), rtol=1e-6, atol=1e-6)
+    first, second = er.RankNet("PairwiseCorrect", **more).fit(data), er.RankNet("PairwiseCorrect", **more).fit(without_grades(data))
+    np.testing.assert_allclose(first.predict(data), second.predict(data), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [er.RankSVM, er.RankBoost])
 def test_and_those_of_ranksvm_and_rankboost(kind):
     data = graded(1)
-    one, other = small(kind).fit(data), small(kind).fit(without_grades(data))
-    np.testing.assert_allclose(one.predict(data), other.predict(data), rtol=1e-5, atol=1e-5)
+    first, second = small(kind).fit(data), small(kind).fit(without_grades(data))
+    np.testing.assert_allclose(first.predict(data), second.predict(data), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", PAIRED, ids=lambda kind: kind.__name__)
@@ -256,8 +256,8 @@ def test_a_weight_may_be_split_into_several_pairs():
 def test_equal_pairs_are_added_up_the_same_way_in_any_order():
     two = er.RankingData.from_arrays(None, [0, 0], group=[2])
     orders = ([0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.3, 0.1])
-    found = [er.pairs.with_pairs(two, {"better": [0] * 3, "worse": [1] * 3, "weight": weights}).preferences for weights in orders]
-    assert len({float(each.weight[0]) for each in found}) == 1
+    results = [er.pairs.with_pairs(two, {"better": [0] * 3, "worse": [1] * 3, "weight": weights}).preferences for weights in orders]
+    assert len({float(each.weight[0]) for each in results}) == 1
 
 
 def test_mixed_judgments_say_more_than_either():
@@ -404,9 +404,9 @@ def test_pairs_from_files(data, tmp_path):
 
 def test_rows_stand_for_documents_without_ids():
     data = er.RankingData.from_arrays(None, [0] * 4, qid=["b", "a", "b", "a"])
-    found = er.pairs.with_pairs(data, {"better": [2, "1"], "worse": [0, 3.0]}).preferences
-    assert [data.order[row] for row in found.better] == [2, 1]
-    assert [data.order[row] for row in found.worse] == [0, 3]
+    result = er.pairs.with_pairs(data, {"better": [2, "1"], "worse": [0, 3.0]}).preferences
+    assert [data.order[row] for row in result.better] == [2, 1]
+    assert [data.order[row] for row in result.worse] == [0, 3]
 
 
 @pytest.mark.parametrize(
@@ -469,13 +469,13 @@ def test_bradley_terry_is_where_ranknets_slope_is_that_of_the_prior(problem, pri
     if not pairs:
         return
     data = made(ys, pairs)
-    found = er.pairs.bradley_terry(data, prior=prior)
-    slope = er.losses.slopes(data, found.strength, er.losses.Lambdas()).slope
-    np.testing.assert_allclose(slope, prior * found.strength, atol=1e-9)
-    np.testing.assert_allclose(np.add.reduceat(found.strength, data.indptr[:-1]), 0.0, atol=1e-9)
-    np.testing.assert_allclose(found.grades, 4 / (1 + np.exp(-found.strength)))
-    assert found.judged.preferences is None
-    np.testing.assert_allclose(found.error, standard_errors(ys, pairs, found.strength, prior), rtol=1e-9)
+    result = er.pairs.bradley_terry(data, prior=prior)
+    slope = er.losses.slopes(data, result.strength, er.losses.Lambdas()).slope
+    np.testing.assert_allclose(slope, prior * result.strength, atol=1e-9)
+    np.testing.assert_allclose(np.add.reduceat(result.strength, data.indptr[:-1]), 0.0, atol=1e-9)
+    np.testing.assert_allclose(result.grades, 4 / (1 + np.exp(-result.strength)))
+    assert result.judged.preferences is None
+    np.testing.assert_allclose(result.error, standard_errors(ys, pairs, result.strength, prior), rtol=1e-9)
 
 
 def standard_errors(ys, pairs, strength, prior):
@@ -506,9 +506,9 @@ def test_the_strengths_of_a_query_are_its_own_to_the_bit(problem):
 
 def test_pairs_without_weight_say_nothing():
     two = er.RankingData.from_arrays(None, [0, 0], group=[2])
-    found = er.pairs.bradley_terry(er.pairs.with_pairs(two, {"better": [0], "worse": [1], "weight": [0]}), prior=0.25)
-    assert found.strength.tolist() == [0.0, 0.0]
-    assert found.error.tolist() == [2.0, 2.0]
+    result = er.pairs.bradley_terry(er.pairs.with_pairs(two, {"better": [0], "worse": [1], "weight": [0]}), prior=0.25)
+    assert result.strength.tolist() == [0.0, 0.0]
+    assert result.error.tolist() == [2.0, 2.0]
 
 
 def test_heavy_and_many_pairs_are_solved_as_well():
@@ -528,12 +528,12 @@ def test_the_standard_errors_are_those_of_many_simulated_judges():
     rng, true, weight, prior = np.random.default_rng(0), np.array([1.0, 0.0, -1.0]), 60, 1e-3
     data = er.RankingData.from_arrays(None, [0] * 3, group=[3])
     first, second = np.array([0, 0, 1]), np.array([1, 2, 2])
-    found = []
+    results = []
     for _ in range(300):
         wins = rng.binomial(weight, 1 / (1 + np.exp(true[second] - true[first])))
         both = {"better": [*first, *second], "worse": [*second, *first], "weight": [*wins, *(weight - wins)]}
-        found.append(er.pairs.bradley_terry(er.pairs.with_pairs(data, both), prior=prior))
-    gap = np.array([each.strength[0] - each.strength[2] for each in found])
+        results.append(er.pairs.bradley_terry(er.pairs.with_pairs(data, both), prior=prior))
+    gap = np.array([each.strength[0] - each.strength[2] for each in results])
     assert abs(gap.mean() - 2.0) < 4 * gap.std() / np.sqrt(len(gap)) + 0.05
     assert np.mean(np.abs(gap - 2.0) < 2 * gap.std()) > 0.9
 

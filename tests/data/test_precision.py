@@ -60,8 +60,8 @@ def large_integers(draw):
 def test_a_feature_has_the_values_that_were_given(case, as_floats, negative):
     values, sizes = case
     values = -values if negative else values
-    given = values.astype(float) if as_floats else values
-    data = er.RankingData.from_arrays(given[:, None], np.arange(len(values)) % 3, group=sizes)
+    values_given = values.astype(float) if as_floats else values
+    data = er.RankingData.from_arrays(values_given[:, None], np.arange(len(values)) % 3, group=sizes)
     assert np.array_equal(data.feature("x0"), values.astype(float))
     assert np.array_equal(data.values[:, 0], values.astype(float))
 
@@ -157,13 +157,13 @@ def test_a_row_has_the_same_score_alone_in_a_batch_and_in_data_of_any_offset(kin
 def test_trees_of_shifted_features_are_the_same_but_for_the_thresholds(kind):
     X, grades, group = columns()
     data = er.RankingData.from_arrays(shifted(X, SECONDS), grades, group=group)
-    one, two = (RANKERS[kind].fit(given, grades, group=group).model_.scorer.table for given in (data.X, shifted(X, SECONDS)))
+    left, right = (RANKERS[kind].fit(given, grades, group=group).model_.scorer.table for given in (data.X, shifted(X, SECONDS)))
     for part in ("start", "feature", "left", "right"):
-        assert np.array_equal(getattr(one, part), getattr(two, part))
-    assert np.allclose(one.leaf_value, two.leaf_value, rtol=1e-12)
-    first = one.feature == 0
-    assert np.allclose(two.threshold[first] - data.offset[0], one.threshold[first], atol=0.5)
-    assert np.array_equal(two.threshold[~first], one.threshold[~first])
+        assert np.array_equal(getattr(left, part), getattr(right, part))
+    assert np.allclose(left.leaf_value, right.leaf_value, rtol=1e-12)
+    first = left.feature == 0
+    assert np.allclose(right.threshold[first] - data.offset[0], left.threshold[first], atol=0.5)
+    assert np.array_equal(right.threshold[~first], left.threshold[~first])
 
 
 @pytest.mark.parametrize("kind", ["lambdamart", "mart"])
@@ -190,10 +190,10 @@ def test_validation_data_of_another_offset_chooses_as_if_it_had_the_same():
     X, grades, group = columns(values=2**18)
     data = er.RankingData.from_arrays(shifted(X, SECONDS), grades, group=group)
     valid = data.take_queries(range(3, 9)).relative_to(data.offset - 4096.0)
-    one, two = (er.LambdaMART(trees=6, min_documents=2).fit(data, valid=part) for part in (valid, data.take_queries(range(3, 9))))
-    assert one.model_.training["valid"] == two.model_.training["valid"]
+    first, second = (er.LambdaMART(trees=6, min_documents=2).fit(data, valid=part) for part in (valid, data.take_queries(range(3, 9))))
+    assert first.model_.training["valid"] == second.model_.training["valid"]
     given = shifted(X, SECONDS)[63:189], grades[63:189], np.repeat(np.arange(6), 21)
-    assert er.LambdaMART(trees=6, min_documents=2).fit(data, valid=given).model_.training["valid"] == one.model_.training["valid"]
+    assert er.LambdaMART(trees=6, min_documents=2).fit(data, valid=given).model_.training["valid"] == first.model_.training["valid"]
 
 
 @pytest.mark.parametrize("missing", ["zero", "mean"])
@@ -300,19 +300,19 @@ def test_files_keep_what_was_given_whole_and_as_streams(first, last, tmp_path):
     er.write(data, tmp_path / f"a{first}")
     formats.write_stream(formats.stream(tmp_path / f"a{first}", options), tmp_path / f"b{last}")
     for path in (tmp_path / f"a{first}", tmp_path / f"b{last}"):
-        found = er.read(path, keep_missing=True)
-        assert np.array_equal(found.offset, data.offset)
+        judged = er.read(path, keep_missing=True)
+        assert np.array_equal(judged.offset, data.offset)
         for name in ("1", "2"):
-            assert np.array_equal(found.feature(name), data.feature(name), equal_nan=True)
+            assert np.array_equal(judged.feature(name), data.feature(name), equal_nan=True)
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".csv"])
 def test_floats_in_text_are_read_back_to_the_bit(suffix, tmp_path):
     X = (np.random.default_rng(0).random((60, 1)) * 1e12).astype(np.float32)
     er.write(er.RankingData.from_arrays(X, np.zeros(60), group=[60], feature_names=["1"]), tmp_path / f"a{suffix}")
-    found = er.read(tmp_path / f"a{suffix}")
-    assert found.offset is None
-    assert np.array_equal(found.X, X)
+    data = er.read(tmp_path / f"a{suffix}")
+    assert data.offset is None
+    assert np.array_equal(data.X, X)
 
 
 def test_text_is_looked_at_beyond_its_first_lines(tmp_path):

@@ -49,8 +49,8 @@ def test_a_query_is_the_same_in_any_range(first, count):
 
 
 def test_threads_give_the_same_bits():
-    one, two = (gathered(CubicPolynomial(documents=30, threads=t, seed=5).stream(70).blocks) for t in (1, 2))
-    assert all(a.tobytes() == b.tobytes() for a, b in zip(one, two, strict=True))
+    first, second = (gathered(CubicPolynomial(documents=30, threads=t, seed=5).stream(70).blocks) for t in (1, 2))
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True))
 
 
 def test_grades_are_as_common_as_announced():
@@ -81,8 +81,8 @@ def test_each_degree_has_the_same_say():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"), [({"features": 0}, "features must be"), ({"grades": 1}, "grades must be"), ({"noise": -1}, "noise must be")]
+    ("changes", "message"), [({"features": 0}, "features must be"), ({"grades": 1}, "grades must be"), ({"noise": -1}, "noise must be")]
 )
-def test_bad_settings(changes, said):
-    with pytest.raises(er.errors.SettingError, match=said):
+def test_bad_settings(changes, message):
+    with pytest.raises(er.errors.SettingError, match=message):
         CubicPolynomial(**changes)

@@ -84,10 +84,10 @@ class Command(Step):
 
     def printed(self, namespace):
         _, *words = shlex.split(self.source, comments=True)
-        done = commands().run(*words, at=Path.cwd(), together=True, **TERMINAL)
-        said = re.search(r"# exit code (\d)", self.source)
-        assert done.code == (int(said[1]) if said else 0), f"{self.where}: {self.source}\n{done.out}"
-        return done.out
+        result = commands().run(*words, at=Path.cwd(), together=True, **TERMINAL)
+        match = re.search(r"# exit code (\d)", self.source)
+        assert result.code == (int(match[1]) if match else 0), f"{self.where}: {self.source}\n{result.out}"
+        return result.out
 
 
 def steps(page: Path) -> Iterator[Step]:
@@ -129,9 +129,9 @@ def test_page_runs_and_shows_what_it_prints(page, tmp_path, monkeypatch):
 
 
 def test_something_is_run_and_compared():
-    found = [step for page in PAGES for step in steps(page)]
+    results = [step for page in PAGES for step in steps(page)]
     for kind in (PythonBlock, Command):
-        assert sum(isinstance(step, kind) and step.shown is not None for step in found) >= 10
+        assert sum(isinstance(step, kind) and step.shown is not None for step in results) >= 10
 
 
 @pytest.mark.parametrize(
@@ -209,12 +209,12 @@ def test_every_command_and_option_is_described():
         for page in (ROOT / "docs" / "cli").glob("*.md")
         for heading in re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
     }
-    for top, found in get_command(app).commands.items():
-        for name, command in all_commands(top, found):
+    for top, result in get_command(app).commands.items():
+        for name, command in all_commands(top, result):
             own = ROOT / "docs" / "methods" / f"{command.name}.md"  # of a ranker
             assert name in pages, f"no page in docs/cli has a heading for {name}"
             text = shared + pages[name].read_text() + (own.read_text() if own.exists() else "")
-            assert found is command or name == "train" or f"`exactrank {name} {command.name}" in text
+            assert result is command or name == "train" or f"`exactrank {name} {command.name}" in text
             declared = RANKERS[command.name].settings if name == "train" else {}  # on the page of the method
             given = (parameter for parameter in command.params if parameter.name not in declared)
             for option in (o for p in given for o in (*p.opts, *p.secondary_opts) if o.startswith("-")):

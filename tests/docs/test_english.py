@@ -50,8 +50,8 @@ def _python_prose(text: str) -> Iterator[str]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield f"| {token.string.lstrip('#: ')} |"
-        elif token.type == tokenize.STRING and (found := QUOTES.match(token.string)):
-            yield found[2]
+        elif token.type == tokenize.STRING and (result := QUOTES.match(token.string)):
+            yield result[2]
         elif tokenize.tok_name[token.type] == "FSTRING_MIDDLE":  # from Python 3.12 on
             yield token.string
         elif token.type in (tokenize.NAME, tokenize.OP):

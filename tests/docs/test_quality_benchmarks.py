@@ -55,7 +55,7 @@ class TestCrossFitting:
             number = len(fits)
             return lambda part: np.tile([number, -number], part.n_documents)[: part.n_documents].astype(float)
 
-        out_of_fold, elsewhere = study.cross_fitted(fit, data, data, parts, spare)
+        out_of_fold, elsewhere = study.cross_fit_scores(fit, data, data, parts, spare)
         assert len(fits) == parts
         assert np.isfinite(out_of_fold).all()
         assert np.isfinite(elsewhere).all()
@@ -71,7 +71,7 @@ class TestCrossFitting:
             size = next(sizes)
             return lambda part: size * part.X[:, 0].astype(float)
 
-        out_of_fold, elsewhere = study.cross_fitted(fit, data, data)
+        out_of_fold, elsewhere = study.cross_fit_scores(fit, data, data)
         np.testing.assert_allclose(out_of_fold, elsewhere, rtol=1e-9)
 
 
@@ -84,9 +84,9 @@ class TestKept:
             return {"values": np.arange(3.0), "seconds": 1.5}
 
         for of in ({"l2": 1}, {"l2": 1}, {"l2": 2}):
-            found = study.kept(tmp_path / "kept", ("MQ2008", "a/b"), of, work)
-            assert found["values"].tolist() == [0.0, 1.0, 2.0]
-            assert found["seconds"] == 1.5
+            result = study.cached_arrays(tmp_path / "kept", ("MQ2008", "a/b"), of, work)
+            assert result["values"].tolist() == [0.0, 1.0, 2.0]
+            assert result["seconds"] == 1.5
         assert len(calls) == 2
 
     def test_work_that_breaks_off_leaves_nothing(self, study, tmp_path):
@@ -94,7 +94,7 @@ class TestKept:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            study.kept(tmp_path, ("set",), {}, work)
+            study.cached_arrays(tmp_path, ("set",), {}, work)
         assert not list(tmp_path.iterdir())
 
 
@@ -112,9 +112,9 @@ class TestChoosing:
         assert len(sets.keys() - {*study.IN_PARTS, "LightGBM's example"}) >= 4
 
     def test_pooled_differences_count_sets_alike(self, chooses):
-        own = {"large": np.full(1000, 0.5) + np.tile([0.1, -0.1], 500), "small": np.array([0.9, 0.7])}
+        values = {"large": np.full(1000, 0.5) + np.tile([0.1, -0.1], 500), "small": np.array([0.9, 0.7])}
         reference = {"large": np.full(1000, 0.4), "small": np.array([0.4, 0.4])}
-        difference, error = chooses.pooled(own, reference)
+        difference, error = chooses.pooled(values, reference)
         assert difference == pytest.approx((0.1 + 0.4) / 2)
         assert error == pytest.approx(np.hypot(0.1 / np.sqrt(999), 0.1 * np.sqrt(2) / np.sqrt(2)) / 2)
 
@@ -124,14 +124,14 @@ class TestChoosing:
             "good on a": {"a": np.array([0.9, 0.9]), "b": np.array([0.1, 0.1])},
             "good on b": {"a": np.array([0.2, 0.2]), "b": np.array([0.8, 0.8])},
         }
-        found = chooses.best_elsewhere(values, "default")
-        assert {name: own.tolist() for name, own in found.items()} == {"a": [0.2, 0.2], "b": [0.1, 0.1]}
+        result = chooses.best_elsewhere(values, "default")
+        assert {name: own.tolist() for name, own in result.items()} == {"a": [0.2, 0.2], "b": [0.1, 0.1]}
 
     def test_weights_of_a_blend_are_chosen_out_of_fold_and_shrunk(self, study, chooses):
         train = study.artificial(20, 8, 3, 0.5, 0.2, seed=0)
         good, bad = np.append(train.y + 0.0, 1.0), np.append(-train.y + 0.0, 5.0)  # the last is of a document left out
         families = {"linear": [good], "trees": [bad]}
-        rules = {back: chooses.searched(chooses.each_member, back, families, train)[-1] for back in (0.0, 1.0)}
+        rules = {back: chooses.searched_weights(chooses.each_member, back, families, train)[-1] for back in (0.0, 1.0)}
         assert rules[1.0] == 3.0
         assert rules[0.0] < 3.0
         assert chooses.best_member(families, train) is good
@@ -200,8 +200,8 @@ class TestTesting:
 
     def test_targets_are_met_or_not(self, quality):
         peers = dict.fromkeys(quality.PEERS, 0.4) | dict.fromkeys(quality.CROSSED, 0.55)
-        own = {"Blend": 0.5, quality.LINEAR: 0.39, "LambdaMART": 0.41, quality.TWO: 0.5, quality.QUICK: 0.49}
-        met = {target: verdict for target, _, verdict in quality.targets(self.results(quality, **peers, **own))}
+        values = {"Blend": 0.5, quality.LINEAR: 0.39, "LambdaMART": 0.41, quality.TWO: 0.5, quality.QUICK: 0.49}
+        met = {target: verdict for target, _, verdict in quality.targets(self.results(quality, **peers, **values))}
         assert met["Blend on MQ2008 at least 0.509"] == "no"
         assert met["Blend on OHSUMED at least 0.456"] == "yes"
         assert met["Blend above every peer's default on ClueWeb09"] == "yes"

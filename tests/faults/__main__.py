@@ -13,9 +13,9 @@ from tests.faults.shim import KINDS, UNAVAILABLE
 from tests.faults.sweep import FAULTS, swept
 
 
-def main(given: list[str]) -> int:
+def main(words: list[str]) -> int:
     """Print a line per operation and fault, and every law that was broken; 1 where one was."""
-    kinds, names = [word for word in given if word in KINDS], [word for word in given if word not in KINDS]
+    kinds, names = [word for word in words if word in KINDS], [word for word in words if word not in KINDS]
     if UNAVAILABLE:
         print(UNAVAILABLE)
         return 0

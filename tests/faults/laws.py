@@ -63,12 +63,12 @@ class Bench:
         return happened
 
     def _check(self, folder: Path, fault: Fault, ended: Ended, happened: bool) -> None:
-        found = (folder / self.operation.out).read_bytes()
-        assert found == OLD or self.is_new(folder), "neither the old file nor the new one"
+        content = (folder / self.operation.out).read_bytes()
+        assert content == OLD or self.is_new(folder), "neither the old file nor the new one"
         killed = ended.code == -signal.SIGKILL and fault.action == "kill"
         assert killed or ended.code in (0, 1, 2), "the exit code is not 0, 1 or 2"
         assert happened or ended.code == 0, "an error without a fault"
-        assert ended.code != 0 or found != OLD, "success without the new file"
+        assert ended.code != 0 or content != OLD, "success without the new file"
         check_honest(ended, killed)
         if not killed and fault.kind != "unlink":
             check_clean(folder, self.operation.out, "" if ended.code == 0 else self.operation.kept)
@@ -105,17 +105,17 @@ def check_honest(ended: Ended, killed: bool = False) -> None:
         assert any(line.startswith("exactrank: ") and len(line) > len("exactrank: ") + 5 for line in lines), "no error that says anything"
 
 
-def check_clean(folder: Path, out: str, kept: str = "") -> None:
+def check_clean(folder: Path, out: str, expected: str = "") -> None:
     """Nothing is left beside the output, what was there before, and what is kept on purpose."""
     assert (folder / BYSTANDER).read_bytes() == b"mine", "another file was changed"
-    found = [name for name in left(folder, out) if name != kept]
-    assert not found, f"leftovers: {found}"
+    results = [name for name in left(folder, out) if name != expected]
+    assert not results, f"leftovers: {results}"
 
 
 def left(folder: Path, out: str) -> list[str]:
     """All files and folders but the output and what was there before."""
-    found = (path for path in folder.rglob("*") if path.name not in (out, BYSTANDER, "tmp") and not _is_of_tempfile(path))
-    return sorted(str(path.relative_to(folder)) for path in found)
+    paths = (path for path in folder.rglob("*") if path.name not in (out, BYSTANDER, "tmp") and not _is_of_tempfile(path))
+    return sorted(str(path.relative_to(folder)) for path in paths)
 
 
 def _is_of_tempfile(path: Path) -> bool:

@@ -202,10 +202,10 @@ def test_cross_validation_never_sees_the_held_out_query(n):
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_the_same_seed_gives_the_same_result_for_any_threads(n):
     data = random_systems(n, queries=10)
-    one, two = (fuse(data, threads=t, seed=3, bootstrap=20, cells=20).to_json() for t in (1, 2))
-    assert one == two
+    first, second = (fuse(data, threads=t, seed=3, bootstrap=20, cells=20).to_json() for t in (1, 2))
+    assert first == second
     other = fuse(data, threads=1, seed=4, bootstrap=20, cells=20)
-    assert other.to_json()["bootstrap_interval"] != one["bootstrap_interval"]
+    assert other.to_json()["bootstrap_interval"] != first["bootstrap_interval"]
 
 
 def test_query_weights_count():

@@ -197,8 +197,8 @@ def test_the_configuration_is_what_qdrant_runs():
     lists = {name: [client.query_points("c", query=q.tolist(), using=name, limit=points).points for q in queries[name]] for name in vectors}
     X = np.full((8 * points, 2), np.nan)
     for j, name in enumerate(vectors):
-        for q, found in enumerate(lists[name]):
-            X[[q * points + point.id for point in found], j] = [point.score for point in found]
+        for q, result in enumerate(lists[name]):
+            X[[q * points + point.id for point in result], j] = [point.score for point in result]
     y = (X.sum(axis=1) + rng.normal(size=len(X)) > 2).astype(int)
     data = er.RankingData.from_arrays(X, y, group=[points] * 8, feature_names=NAMES[:2])
     fusion = fuse(data, engine="qdrant", depth=20, nonnegative=False, **QUICK)
@@ -271,7 +271,7 @@ def test_an_engine_chooses_among_its_own():
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "said"),
+    ("arguments", "error", "message"),
     [
         ({"engine": "elastic"}, DataError, r"there is no engine 'elastic' \(did you mean elasticsearch\?\); there are elasticsearch, "),
         ({"engine": "elasticsearch", "nonnegative": False}, IncompatibleError, r"takes no negative weights; .* that does: vespa, qdrant"),
@@ -285,9 +285,9 @@ def test_an_engine_chooses_among_its_own():
         ({"normalize": "all", "folds": 0}, SettingError, "give at least 3 folds, got 0"),
     ],
 )
-def test_what_does_not_go_together(given, error, said):
-    with pytest.raises(error, match=said):
-        fuse(random_systems(2, queries=5), **given)
+def test_what_does_not_go_together(arguments, error, message):
+    with pytest.raises(error, match=message):
+        fuse(random_systems(2, queries=5), **arguments)
 
 
 def test_more_systems_than_an_engine_combines():

@@ -130,9 +130,9 @@ def test_damaged_files_are_refused(tmp_path, record, key, value):
     with pytest.raises(DataError) as error:
         er.load(path)
     assert str(path) in str(error.value)
-    done = command("apply", path, "--run", "a=none.run", "--out", tmp_path / "x.run")
-    assert (done.exit_code, (tmp_path / "x.run").exists()) == (2, False)
-    assert "Traceback" not in done.stderr
+    result = command("apply", path, "--run", "a=none.run", "--out", tmp_path / "x.run")
+    assert (result.exit_code, (tmp_path / "x.run").exists()) == (2, False)
+    assert "Traceback" not in result.stderr
 
 
 def test_an_engine_file_with_a_negative_weight(tmp_path):
@@ -149,9 +149,9 @@ def test_models_and_fusions_are_told_apart(tmp_path):
     (tmp_path / "m.json").write_text("[1, 2]")
     with pytest.raises(IncompatibleError, match=r"m\.json is a model, not a fusion; .* exactrank fuse apply takes fusions"):
         er.load(tmp_path / "m.json", kind=Fusion)
-    done = CliRunner().invoke(app, ["predict", str(tmp_path / "f.json"), str(tmp_path / "a.xr")])
-    assert done.exit_code == 2
-    assert "f.json is a fusion, not a model; exactrank predict takes models, exactrank fuse apply takes fusions" in done.stderr
+    result = CliRunner().invoke(app, ["predict", str(tmp_path / "f.json"), str(tmp_path / "a.xr")])
+    assert result.exit_code == 2
+    assert "f.json is a fusion, not a model; exactrank predict takes models, exactrank fuse apply takes fusions" in result.stderr
 
 
 # ---- applied
@@ -166,8 +166,8 @@ def test_runs_are_fused_as_data_is(data, normalize, absent):
     ours, scores = fusion.apply(runs), fusion.predict(data)
     query = np.repeat(np.arange(data.n_queries), data.sizes)
     theirs = {(f"q{query[i]}", f"d{i}"): score for i, score in enumerate(scores.tolist()) if math.isfinite(score)}
-    found = dict(zip(zip(ours.qid, ours.docid, strict=True), ours.score.tolist(), strict=True))
-    assert found == pytest.approx(theirs, rel=1e-12, abs=1e-12)  # a mean of another order of documents
+    result = dict(zip(zip(ours.qid, ours.docid, strict=True), ours.score.tolist(), strict=True))
+    assert result == pytest.approx(theirs, rel=1e-12, abs=1e-12)  # a mean of another order of documents
     pairs = list(zip(ours.qid, ours.score.tolist(), strict=True))
     assert all(a[1] >= b[1] for a, b in pairwise(pairs) if a[0] == b[0])
 
@@ -224,14 +224,14 @@ def files(tmp_path, monkeypatch):
 
 def test_command_saves_and_applies(files, tmp_path):
     named = ("--run", "lexical=bm25.run", "--run", "./dense.run")
-    done = command("a.qrels", *named, "--save", "f.json")
-    assert done.exit_code == 0, done.stderr
+    result = command("a.qrels", *named, "--save", "f.json")
+    assert result.exit_code == 0, result.stderr
     assert er.load("f.json").systems == ("lexical", "dense")
-    done = command("apply", "f.json", *reversed(named[1::2]), "--out", "x.run")
-    assert done.exit_code != 0  # runs are options
-    done = command("apply", "f.json", "--run", "dense=dense.run", "--run", "lexical=bm25.run", "--out", "x.run")
-    assert done.exit_code == 0, done.stderr
-    assert done.stdout.startswith("x.run: ")
+    result = command("apply", "f.json", *reversed(named[1::2]), "--out", "x.run")
+    assert result.exit_code != 0  # runs are options
+    result = command("apply", "f.json", "--run", "dense=dense.run", "--run", "lexical=bm25.run", "--out", "x.run")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("x.run: ")
     fused, theirs = er.read_run("x.run"), er.load("f.json").apply({"lexical": files["bm25"], "dense": files["dense"]})
     assert fused.tag == "fusion"
     assert fused.by_query == theirs.by_query
@@ -250,28 +250,28 @@ def test_command_saves_and_applies(files, tmp_path):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_command_for_an_engine(files, tmp_path, engine):
     words = ("a.qrels", "--run", "bm25.run", "--run", "dense.run", "--for", engine, "--depth", 12, "--folds", 0, "--bootstrap", 0)
-    done = command(*words, "--save", "f.json")
-    assert done.exit_code == 0, done.stderr
-    shown = done.stdout.partition(f"configuration of {engine}:\n")[2]
+    result = command(*words, "--save", "f.json")
+    assert result.exit_code == 0, result.stderr
+    shown = result.stdout.partition(f"configuration of {engine}:\n")[2]
     assert shown == er.load("f.json").configuration()
-    done = command(*words, "--config", "c.txt")
+    result = command(*words, "--config", "c.txt")
     assert (tmp_path / "c.txt").read_text() == shown
-    assert shown not in done.stdout
+    assert shown not in result.stdout
     assert json.loads(command(*words, "--json").stdout)["engine"] == engine
 
 
 def test_command_tries_all_normalizations(files):
-    done = command("a.qrels", "--run", "bm25.run", "--run", "dense.run", "--normalize", "all", "--bootstrap", 5)
-    assert done.exit_code == 0, done.stderr
+    result = command("a.qrels", "--run", "bm25.run", "--run", "dense.run", "--normalize", "all", "--bootstrap", 5)
+    assert result.exit_code == 0, result.stderr
     for part in ("reciprocal-rank(k=10)", "opensearch-z-score", "on held-out queries; gain: of", "with "):
-        assert part in done.stdout
+        assert part in result.stdout
 
 
 RUNS = ("--run", "bm25.run", "--run", "dense.run")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("a.qrels", "--run", "a=bm25.run", "--run", "a=dense.run"), "system 'a' is named twice; give each its own name"),
         (("a.qrels", *RUNS, "--run", "other=bm25.run", "--run", "bm25.run"), "system 'bm25' is named twice"),
@@ -291,13 +291,13 @@ RUNS = ("--run", "bm25.run", "--run", "dense.run")
         (("apply", "f.json", *RUNS, "--tag", "a b", "--out", "x.run"), "'a b'"),
     ],
 )
-def test_command_refuses(files, tmp_path, arguments, said):
+def test_command_refuses(files, tmp_path, arguments, message):
     assert command("a.qrels", *RUNS, "--folds", 0, "--bootstrap", 0, "--save", "f.json").exit_code == 0
     lines = files["bm25"].read_text().splitlines(keepends=True)
     (tmp_path / "early.run").write_text("".join(line for line in lines if line[1] < "5"))
     (tmp_path / "late.run").write_text("".join(line for line in lines if line[1] >= "5"))
-    done = command(*arguments)
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+    result = command(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
     assert not (tmp_path / "x.run").exists()

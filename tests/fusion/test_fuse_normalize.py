@@ -97,7 +97,7 @@ def test_cutting_keeps_the_first_of_each_list(data, depth):
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "message"),
     [
         ("opensearch-minmax", r"there is no normalization 'opensearch-minmax' \(did you mean opensearch-min-max\?\)"),
         ("min-max(k=3)", r"normalize='min-max\(k=3\)': min-max has no constant; leave out \(k=3\)"),
@@ -107,8 +107,8 @@ def test_cutting_keeps_the_first_of_each_list(data, depth):
         ("", "there is no normalization ''"),
     ],
 )
-def test_bad_normalizations(how, said):
-    with pytest.raises(er.errors.SettingError, match=said):
+def test_bad_normalizations(how, message):
+    with pytest.raises(er.errors.SettingError, match=message):
         parse_normalization(how)
 
 

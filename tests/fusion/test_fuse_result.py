@@ -154,10 +154,10 @@ def command(*arguments):
 
 
 def test_command_on_runs(files):
-    done = command("a.qrels", "--run", "bm25.run", "--run", "dense.run", "--plot", "w.png", "--save", "w.json")
-    assert done.exit_code == 0, done.stderr
+    result = command("a.qrels", "--run", "bm25.run", "--run", "dense.run", "--plot", "w.png", "--save", "w.json")
+    assert result.exit_code == 0, result.stderr
     for part in ("global optimum", "CombSUM", "RRF (k=60)", "tuned, held out", "95% interval"):
-        assert part in done.stdout
+        assert part in result.stdout
     written = json.loads((files / "w.json").read_text())
     theirs = fuse(systems_from_runs(files / "a.qrels", [files / "bm25.run", files / "dense.run"]))
     assert written == json.loads(json.dumps(theirs.to_json()))
@@ -169,17 +169,17 @@ def test_command_on_runs(files):
 
 def test_command_on_a_table(files):
     systems = ("--system", "bm25", "--system", "dense", "--system", "rerank")
-    done = command("a.parquet", *systems, "--json", "--cells", 5, "--bootstrap", 2, "--absent", "zero", "--allow-negative")
-    assert done.exit_code == 0, done.stderr
-    shown = json.loads(done.stdout)
+    result = command("a.parquet", *systems, "--json", "--cells", 5, "--bootstrap", 2, "--absent", "zero", "--allow-negative")
+    assert result.exit_code == 0, result.stderr
+    shown = json.loads(result.stdout)
     assert (shown["absent"], shown["optimum"]) == ("zero", "certified")
-    for measure, said in (("P@3", "is within"), ("AP", "local optimum")):
-        done = command("a.parquet", *systems, "--cells", 5, "--bootstrap", 0, "--folds", 0, "-m", measure)
-        assert said in done.stdout, done.stderr
+    for measure, message in (("P@3", "is within"), ("AP", "local optimum")):
+        result = command("a.parquet", *systems, "--cells", 5, "--bootstrap", 0, "--folds", 0, "-m", measure)
+        assert message in result.stdout, result.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("a.qrels",), "give --run NAME=FILE for each system"),
         (("a.qrels", "--run", "bm25.run", "--system", "x"), "give only one of them"),
@@ -197,12 +197,12 @@ def test_command_on_a_table(files):
         (("a.qrels", *(w for n in NAMES[:3] for w in ("--run", f"{n}.run")), "--plot", "w.png"), "there are 3; fuse two"),
     ],
 )
-def test_command_refuses(files, arguments, said):
+def test_command_refuses(files, arguments, message):
     (files / "other.run").write_text("x Q0 d1 0 1 t\n")
     (files / "nan.run").write_text("0 Q0 d1 0 nan t\n")
     (files / "apart.run").write_text("0 Q0 x1 0 1 t\n0 Q0 x2 0 2 t\n")
-    done = command(*arguments)
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    result = command(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""

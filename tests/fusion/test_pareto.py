@@ -42,13 +42,13 @@ def step_functions(draw):
 
 @given(step_functions(), step_functions(), st.sampled_from([">=", "<="]), st.integers(0, 4))
 def test_constrained_is_the_function_where_the_constraint_holds_and_negative_elsewhere(f, g, sign, level):
-    one = Constraint(er.measures.NDCG(), sign, level / 4)
-    ours = constrain(f, [(g, one)])
+    first = Constraint(er.measures.NDCG(), sign, level / 4)
+    ours = constrain(f, [(g, first)])
     for at in [*middles(f, g), *f.breakpoints, *g.breakpoints]:
-        holds = g(at) >= one.level if sign == ">=" else g(at) <= one.level
+        holds = g(at) >= first.level if sign == ">=" else g(at) <= first.level
         assert ours(at) == f(at) if holds else ours(at) < 0
     if sign == ">=":
-        theirs = best_under(f, g, one.level)
+        theirs = best_under(f, g, first.level)
         assert ours.best().value == theirs if theirs is not None else ours.best().value < 0
 
 
@@ -237,10 +237,10 @@ def test_fusing_under_a_constraint_that_never_binds_changes_no_weight(tmp_path):
     data = made(10, queries=40)
     for systems in (["x0", "x2"], ["x0", "x1", "x2"]):
         free = er.fuse(data, systems=systems, measure="nDCG@3", folds=0, bootstrap=0, cells=1)
-        kept = er.fuse(data, systems=systems, measure="nDCG@3 subject to revenue@2 >= 0", folds=0, bootstrap=0, cells=1)
-        assert kept.value == pytest.approx(free.value, abs=1e-9) if len(systems) == 2 else kept.optimum == "local"
-        kept.save(tmp_path / f"{len(systems)}.json")
-        assert er.load(tmp_path / f"{len(systems)}.json").constraints == kept.constraints
+        fusion = er.fuse(data, systems=systems, measure="nDCG@3 subject to revenue@2 >= 0", folds=0, bootstrap=0, cells=1)
+        assert fusion.value == pytest.approx(free.value, abs=1e-9) if len(systems) == 2 else fusion.optimum == "local"
+        fusion.save(tmp_path / f"{len(systems)}.json")
+        assert er.load(tmp_path / f"{len(systems)}.json").constraints == fusion.constraints
 
 
 def test_fusing_three_systems_keeps_a_constraint():

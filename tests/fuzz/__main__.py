@@ -75,10 +75,10 @@ def _loop(target: Target, folder: Path, until: float, rng: np.random.Generator, 
 
 def _save(folder: Path, target: Target, outcome: Outcome) -> None:
     """Keep the input of a defect that is new."""
-    kept = folder / f"defect-{zlib.crc32(outcome.said.encode()):08x}{target.suffix}"
-    if not kept.exists():
-        kept.write_bytes((folder / f"input{target.suffix}").read_bytes())
-        kept.with_suffix(".said").write_text(f"{outcome.said}\n{outcome.told}", errors="backslashreplace")
+    path = folder / f"defect-{zlib.crc32(outcome.said.encode()):08x}{target.suffix}"
+    if not path.exists():
+        path.write_bytes((folder / f"input{target.suffix}").read_bytes())
+        path.with_suffix(".said").write_text(f"{outcome.said}\n{outcome.told}", errors="backslashreplace")
 
 
 def reduced(target: Target, path: Path, limit: float) -> Outcome:
@@ -117,13 +117,13 @@ def fuzz(names: list[str], seconds: float, seed: int, limit: float) -> int:
     print(f"fuzzing {len(names)} targets for {seconds:g} s with seed {seed}", flush=True)
     defects = 0
     for name in names:
-        (inputs, read, refused), found = fuzzed(TARGETS[name], seconds / len(names), seed, limit)
-        print(f"{name:15}{inputs:10,} inputs: {read:,} read, {refused:,} refused, {len(found)} defects", flush=True)
-        for path in found.values():
+        (inputs, read, refused), result = fuzzed(TARGETS[name], seconds / len(names), seed, limit)
+        print(f"{name:15}{inputs:10,} inputs: {read:,} read, {refused:,} refused, {len(result)} defects", flush=True)
+        for path in result.values():
             outcome = reduced(TARGETS[name], path, limit)
-            said = path.with_suffix(".said").read_text().partition("\n")[0]
-            print(f"  {path}: {said}" + ("" if outcome.said == said else f" (again: {outcome.said or outcome.verdict})"), flush=True)
-        defects += len(found)
+            message = path.with_suffix(".said").read_text().partition("\n")[0]
+            print(f"  {path}: {message}" + ("" if outcome.said == message else f" (again: {outcome.said or outcome.verdict})"), flush=True)
+        defects += len(result)
     if defects:
         print(f"{defects} DEFECTS; fix each, and keep its input in {CORPUS.name}/TARGET as refused-WHAT-IS-WRONG or read-WHAT-IS-ODD")
     return int(defects > 0)
@@ -137,8 +137,8 @@ def main() -> int:
     arguments.add_argument("--seed", type=int, default=int(time.time()))
     arguments.add_argument("--limit", type=float, default=10, help="seconds for one input")
     arguments.add_argument("--replay", action="store_true", help="try the corpus instead, and print the outcomes as JSON")
-    given = arguments.parse_args()
-    return replayed(given.limit) if given.replay else fuzz(given.targets or [*TARGETS], given.seconds, given.seed, given.limit)
+    options = arguments.parse_args()
+    return replayed(options.limit) if options.replay else fuzz(options.targets or [*TARGETS], options.seconds, options.seed, options.limit)
 
 
 if __name__ == "__main__":

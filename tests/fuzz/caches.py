@@ -46,15 +46,15 @@ def forged_cache(edits: list[list[Any]]) -> bytes:
     """A good cache with the edits made, first those of sections, and every checksum right."""
     good = good_cache()
     arrays = arrays_of(good)
-    for kind, *given in edits:
+    for kind, *arguments in edits:
         if kind in ARRAYS:
-            section, *values = given
+            section, *values = arguments
             arrays[section] = ARRAYS[kind](arrays.get(section), *values)
 
     def edit(footer: dict[str, Any]) -> None:
-        for kind, *given in edits:
+        for kind, *arguments in edits:
             if kind not in ARRAYS:
-                FOOTER[kind](footer, *given)
+                FOOTER[kind](footer, *arguments)
 
     return forged(good, arrays, edit)
 
@@ -62,16 +62,16 @@ def forged_cache(edits: list[list[Any]]) -> bytes:
 Array = npt.NDArray[Any]
 
 
-def _cast(found: Array | None, dtype: str) -> Array:
+def _cast(array: Array | None, dtype: str) -> Array:
     with np.errstate(all="ignore"):  # what does not fit is odd, as it should be
-        return np.asarray(found).astype(dtype)
+        return np.asarray(array).astype(dtype)
 
 
-def _values(found: Array | None, values: list[Any]) -> Array:
-    return _array(found, np.asarray(found).dtype.str, values)
+def _values(array: Array | None, values: list[Any]) -> Array:
+    return _array(array, np.asarray(array).dtype.str, values)
 
 
-def _array(found: Array | None, dtype: str, values: list[Any]) -> Array:
+def _array(array: Array | None, dtype: str, values: list[Any]) -> Array:
     return _cast(np.array([float(v) if isinstance(v, str) else v for v in values]), dtype)
 
 
@@ -114,9 +114,9 @@ def edit(rng: np.random.Generator) -> list[Any]:
             one_of(rng, DTYPES[:9]),
             [one_of(rng, NUMBERS[:5]) for _ in range(rng.integers(0, 9))],
         ]
-    found = arrays_of(good_cache())[section].ravel().tolist()
-    found[rng.integers(len(found))] = one_of(rng, NUMBERS)
-    return ["values", section, found]
+    result = arrays_of(good_cache())[section].ravel().tolist()
+    result[rng.integers(len(result))] = one_of(rng, NUMBERS)
+    return ["values", section, result]
 
 
 def use_forged(path: Path) -> None:

@@ -28,9 +28,9 @@ def systems(n: int, names: tuple[str, ...]) -> er.RankingData:
 def good_fusions() -> list[Any]:
     """Fusions with all that a file may hold."""
     two, three = (systems(n, NAMES[:n]) for n in (2, 3))
-    found = [er.fuse(two, folds=2), er.fuse(three, folds=2, cells=3, bootstrap=3), er.fuse(two, normalize="all", folds=3, bootstrap=3)]
-    found += [er.fuse(two, engine=name, folds=0, bootstrap=0) for name in ("elasticsearch", "opensearch-rrf", "vespa", "weaviate")]
-    return [json.loads(fusion.to_bytes()) for fusion in found]
+    results = [er.fuse(two, folds=2), er.fuse(three, folds=2, cells=3, bootstrap=3), er.fuse(two, normalize="all", folds=3, bootstrap=3)]
+    results += [er.fuse(two, engine=name, folds=0, bootstrap=0) for name in ("elasticsearch", "opensearch-rrf", "vespa", "weaviate")]
+    return [json.loads(fusion.to_bytes()) for fusion in results]
 
 
 def fusion_json(rng: np.random.Generator) -> bytes:

@@ -85,9 +85,9 @@ def use_pairs(path: Path) -> None:
     """Read pairs, make grades of them and evaluate the share in order."""
     data = er.pairs.read_pairs(path, features())
     require(data.preferences is not None, "there are pairs")
-    found = er.pairs.bradley_terry(data)
-    require(np.isfinite(found.strength).all() and (found.error > 0).all(), "strengths and their errors are finite")
-    (value,) = er.evaluate(data, found.strength, "PairwiseCorrect").means.values()
+    result = er.pairs.bradley_terry(data)
+    require(np.isfinite(result.strength).all() and (result.error > 0).all(), "strengths and their errors are finite")
+    (value,) = er.evaluate(data, result.strength, "PairwiseCorrect").means.values()
     require(np.isnan(value) or 0 <= value <= 1, "PairwiseCorrect lies between 0 and 1")
 
 

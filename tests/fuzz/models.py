@@ -144,8 +144,8 @@ def _scores(model: Model, rows: Any) -> Any:
         return str(error)
 
 
-def _same(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and (one == other if isinstance(one, str) else np.array_equal(one, other))
+def _same(first: Any, second: Any) -> bool:
+    return type(first) is type(second) and (first == second if isinstance(first, str) else np.array_equal(first, second))
 
 
 @cache

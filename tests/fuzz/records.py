@@ -33,10 +33,10 @@ def propensities_text(rng: np.random.Generator) -> bytes:
 
 def use_propensities(path: Path) -> None:
     """Read propensities, look them up and show them."""
-    found = read_propensities(path)
-    require(np.all(found.rank[1:] > found.rank[:-1]) and found.rank[0] >= 1, "each rank from 1 is there once")
-    require(np.all((found.value > 0) & (found.value <= 1)), "propensities are above 0 and at most 1")
-    require(np.array_equal(found.at(found.rank), found.value) and repr(found) and found.to_json(), "propensities can be used")
+    result = read_propensities(path)
+    require(np.all(result.rank[1:] > result.rank[:-1]) and result.rank[0] >= 1, "each rank from 1 is there once")
+    require(np.all((result.value > 0) & (result.value <= 1)), "propensities are above 0 and at most 1")
+    require(np.array_equal(result.at(result.rank), result.value) and repr(result) and result.to_json(), "propensities can be used")
 
 
 @cache

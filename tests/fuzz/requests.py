@@ -45,9 +45,9 @@ def use_body(path: Path) -> None:
     answer = rank_documents("m", with_model, content, Rules())
     require(answer.status_code in (200, 400, 413, 422), "no body is an error of the service's")
     rows = read_documents(content, SCORER).rows
-    given = json.loads(content)
-    names = given.get("names") or ["a", "b"]
-    table = given["features"] if "features" in given else [[document[name] for name in names] for document in given["documents"]]
+    record = json.loads(content)
+    names = record.get("names") or ["a", "b"]
+    table = record["features"] if "features" in record else [[document[name] for name in names] for document in record["documents"]]
     theirs = np.array(table, np.float64)[:, [names.index(name) for name in ("a", "b")]]
     require(np.array_equal(rows, theirs, equal_nan=True), "rows are those that are written")
 

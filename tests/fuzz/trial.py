@@ -51,8 +51,8 @@ def _refused(error: ExactRankError) -> Outcome:
 def _place(error: BaseException) -> str:
     """The type of an error and the innermost line of the library that it went through."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "/exactrank/" in frame.filename] or list(frames)
-    return f"{type(error).__name__} at {Path(own[-1].filename).name}:{own[-1].name}" + (
+    frames_of_ours = [frame for frame in frames if "/exactrank/" in frame.filename] or list(frames)
+    return f"{type(error).__name__} at {Path(frames_of_ours[-1].filename).name}:{frames_of_ours[-1].name}" + (
         f": {error}" if type(error).__name__ == "BrokenLawError" else ""
     )
 

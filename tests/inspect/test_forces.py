@@ -63,19 +63,19 @@ def test_the_exact_jacobian_equals_finite_differences(place, measure, link, marg
 def test_the_jacobian_of_pairs_is_that_of_springs(place, measure, link):
     """Symmetric, without a change where all scores move together, and never positive."""
     (y, s), objective = place, Lambdas(measure, link)
-    found = jacobian(ForceField(objective, y), s)
-    assert found.error is None
-    assert found.asymmetry.value == 0
-    assert found.concavity.value < 1e-12
-    assert np.abs(found.matrix.sum(axis=1)).max() <= 1e-12 * max(1.0, np.abs(found.matrix).max())
+    result = jacobian(ForceField(objective, y), s)
+    assert result.error is None
+    assert result.asymmetry.value == 0
+    assert result.concavity.value < 1e-12
+    assert np.abs(result.matrix.sum(axis=1)).max() <= 1e-12 * max(1.0, np.abs(result.matrix).max())
 
 
 def test_steps_are_too_short_for_a_change_of_order():
     """Two documents 1e-7 apart: a step of the usual length would cross, and see the jump."""
     y, s = np.array([2.0, 0.0, 1.0]), np.array([0.0, 1e-7, 0.5])
-    found = numerical_jacobian(ForceField(Lambdas(NDCG), y), s)
-    assert found.matrix == pytest.approx(pair_jacobian(Lambdas(NDCG), y, s), abs=1e-6)
-    assert found.asymmetry.nil
+    result = numerical_jacobian(ForceField(Lambdas(NDCG), y), s)
+    assert result.matrix == pytest.approx(pair_jacobian(Lambdas(NDCG), y, s), abs=1e-6)
+    assert result.asymmetry.nil
 
 
 def test_a_jump_that_nobody_knows_of_is_seen_as_an_error():
@@ -96,10 +96,10 @@ def test_weights_that_change_with_the_scores_are_differentiated(objective):
     """The closed form takes weights for constant while the order stays; near and normalize change them."""
     y, s = np.array([2.0, 0.0, 1.0, 0.0]), np.array([0.1, 1.3, -0.4, 0.7])
     field = ForceField(objective, y)
-    found, step = jacobian(field, s), 1e-5 * np.eye(4)
+    result, step = jacobian(field, s), 1e-5 * np.eye(4)
     theirs = ((field(s + step) - field(s - step)) / 2e-5).T
-    assert found.error is not None
-    assert found.matrix == pytest.approx(theirs, abs=1e-6)
+    assert result.error is not None
+    assert result.matrix == pytest.approx(theirs, abs=1e-6)
     assert not forces(judged(), objective, queries=1).exact
 
 
@@ -120,16 +120,16 @@ def test_the_diagonal_term_adds_to_the_diagonal_alone(place, measure, link, stre
 @pytest.mark.parametrize("force", [lambda pairs: 10 + np.tanh(pairs.lead), lambda pairs: 1 / (1 + pairs.lead**2)])
 def test_the_diagonal_term_makes_a_cost_convex(force):
     """By Gershgorin a strength of 2 (n - 1) max |force'| is enough."""
-    found = {strength: forces(judged(), PairForces(force, NDCG, score_l2=strength), queries=2) for strength in (0.0, 0.01, 10.0)}
-    assert [found[strength].convex for strength in found] == [False, False, True]
-    assert [each.potential for each in found.values()] == [True] * 3
-    assert [each.sums_to_zero for each in found.values()] == [True, False, False]
+    results = {strength: forces(judged(), PairForces(force, NDCG, score_l2=strength), queries=2) for strength in (0.0, 0.01, 10.0)}
+    assert [results[strength].convex for strength in results] == [False, False, True]
+    assert [each.potential for each in results.values()] == [True] * 3
+    assert [each.sums_to_zero for each in results.values()] == [True, False, False]
 
 
 def test_the_diagonal_term_gives_no_potential_to_forces_without_one():
     """It is the slope of a cost itself, so what work it leaves over is nothing."""
-    found = forces(judged(documents=8), Lambdas(NDCG, score_l2=100.0))
-    assert (found.symmetric, found.nil("concavity"), found.conservative, found.convex) == (True, True, False, False)
+    result = forces(judged(documents=8), Lambdas(NDCG, score_l2=100.0))
+    assert (result.symmetric, result.nil("concavity"), result.conservative, result.convex) == (True, True, False, False)
 
 
 # ---- work around closed paths
@@ -159,9 +159,9 @@ def test_unit_weights_do_no_work_and_other_pieces_agree(place, link, margin, see
     y, s = place
     field = ForceField(Lambdas(None, link, margin), y)
     triangle = Triangle.around(s, np.random.default_rng(seed))
-    found, again = triangle.integral(field), triangle.integral(field, OTHER_PIECES)
-    assert abs(found.work) <= 1e-7 * found.force + 1e-12
-    assert found.force == pytest.approx(again.force, rel=1e-6, abs=1e-12)
+    result, again = triangle.integral(field), triangle.integral(field, OTHER_PIECES)
+    assert abs(result.work) <= 1e-7 * result.force + 1e-12
+    assert result.force == pytest.approx(again.force, rel=1e-6, abs=1e-12)
     assert triangle.rise(field) <= 1e-9
 
 
@@ -178,8 +178,8 @@ class HiddenStep:
 
 def test_a_jump_that_nobody_knows_of_is_no_work():
     """It may lie so near the end of a piece that both quadratures miss it, and agree."""
-    found = [circulation(HiddenStep(), np.array([0.3, -0.2]), 3, np.random.default_rng(seed)).work.nil for seed in range(150)]
-    assert set(found) <= {True, None}
+    results = [circulation(HiddenStep(), np.array([0.3, -0.2]), 3, np.random.default_rng(seed)).work.nil for seed in range(150)]
+    assert set(results) <= {True, None}
 
 
 # ---- known lambda functions
@@ -188,54 +188,54 @@ def test_a_jump_that_nobody_knows_of_is_no_work():
 @given(SEEDS, LINKS, st.sampled_from([0.3, 1.0]), st.integers(2, 4))
 @settings(max_examples=15, deadline=None)
 def test_unit_weights_have_a_convex_potential(seed, link, margin, grades):
-    found = forces(judged(seed, grades=grades), Lambdas(None, link, margin), seed=seed % 100)
-    assert (found.sums_to_zero, found.symmetric, found.conservative, found.potential, found.convex) == (True,) * 5
-    assert found.exact
-    assert "A potential exists, convex" in found.verdict
+    result = forces(judged(seed, grades=grades), Lambdas(None, link, margin), seed=seed % 100)
+    assert (result.sums_to_zero, result.symmetric, result.conservative, result.potential, result.convex) == (True,) * 5
+    assert result.exact
+    assert "A potential exists, convex" in result.verdict
 
 
 @pytest.mark.parametrize("link", ["logistic", "step", "spring"])
 @pytest.mark.parametrize("measure", ["nDCG", "nDCG@3", "AP(rel=2)", "ERR"])
 def test_weights_of_a_measure_have_no_potential(measure, link):
-    found = forces(judged(documents=8), Lambdas(er.parse_measure(measure), link))
-    assert (found.sums_to_zero, found.symmetric, found.nil("concavity")) == (True, True, True)
-    assert (found.conservative, found.potential, found.convex) == (False, False, False)
-    assert found.worst("circulation").circulation.value > 0.01
-    assert "while the order of the documents stays the Jacobian is symmetric, but around closed paths" in found.verdict
+    result = forces(judged(documents=8), Lambdas(er.parse_measure(measure), link))
+    assert (result.sums_to_zero, result.symmetric, result.nil("concavity")) == (True, True, True)
+    assert (result.conservative, result.potential, result.convex) == (False, False, False)
+    assert result.worst("circulation").circulation.value > 0.01
+    assert "while the order of the documents stays the Jacobian is symmetric, but around closed paths" in result.verdict
 
 
 def test_pairs_chosen_by_rank_have_no_potential():
     for limited in (Lambdas(neighbors=1), Lambdas(truncation=2)):
-        found = forces(judged(), limited)
-        assert (found.symmetric, found.conservative) == (True, False)
+        result = forces(judged(), limited)
+        assert (result.symmetric, result.conservative) == (True, False)
 
 
 def test_two_documents_always_have_a_potential():
     """A pair's weight does not change when the two exchange ranks: it takes a third document for that."""
-    found = forces(judged(documents=2, grades=2), Lambdas(NDCG))
-    assert (found.potential, found.convex) == (True, True)
+    result = forces(judged(documents=2, grades=2), Lambdas(NDCG))
+    assert (result.potential, result.convex) == (True, True)
 
 
 def test_finite_differences_are_constant_within_an_order_and_have_no_potential():
-    found = forces(judged(), FiniteDifference(NDCG))
-    assert (found.exact, found.sums_to_zero, found.symmetric, found.conservative) == (False, True, True, False)
-    assert found.worst("asymmetry").asymmetry.value == 0
+    result = forces(judged(), FiniteDifference(NDCG))
+    assert (result.exact, result.sums_to_zero, result.symmetric, result.conservative) == (False, True, True, False)
+    assert result.worst("asymmetry").asymmetry.value == 0
 
 
 @given(SEEDS)
 @settings(max_examples=10, deadline=None)
 def test_a_likelihood_has_a_convex_potential_whatever_it_draws(seed):
     """ListMLE orders documents of one grade at random, which must be the same all along a path."""
-    found = forces(judged(seed), ListMLELoss(), queries=2)
-    assert (found.exact, found.sums_to_zero, found.potential, found.convex) == (False, True, True, True)
+    result = forces(judged(seed), ListMLELoss(), queries=2)
+    assert (result.exact, result.sums_to_zero, result.potential, result.convex) == (False, True, True, True)
 
 
 # ---- lambda functions of one's own
 
 
 def test_own_springs_have_a_convex_potential():
-    found = forces(judged(), PairForces(lambda pairs: np.maximum(0, 1 - pairs.lead) ** 2, NDCG), queries=2)
-    assert (found.exact, found.potential, found.convex) == (False, True, True)
+    result = forces(judged(), PairForces(lambda pairs: np.maximum(0, 1 - pairs.lead) ** 2, NDCG), queries=2)
+    assert (result.exact, result.potential, result.convex) == (False, True, True)
 
 
 def test_own_lambdas_that_are_not_symmetric_are_caught():
@@ -244,10 +244,10 @@ def test_own_lambdas_that_are_not_symmetric_are_caught():
         force = np.roll(query.s, 1) * query.y
         return force - force.mean()
 
-    found = forces(judged(), DocumentForces(chased, NDCG), queries=2)
-    assert (found.sums_to_zero, found.symmetric, found.potential, found.convex) == (True, False, False, False)
-    assert found.worst("asymmetry").asymmetry.value > 0.1
-    assert "the Jacobian is not symmetric" in found.verdict
+    result = forces(judged(), DocumentForces(chased, NDCG), queries=2)
+    assert (result.sums_to_zero, result.symmetric, result.potential, result.convex) == (True, False, False, False)
+    assert result.worst("asymmetry").asymmetry.value > 0.1
+    assert "the Jacobian is not symmetric" in result.verdict
 
 
 @pytest.mark.parametrize(
@@ -259,16 +259,16 @@ def test_own_lambdas_that_are_not_symmetric_are_caught():
     ],
 )
 def test_forces_that_grow_with_the_lead_have_a_potential_that_is_not_convex(force, semidefinite):
-    found = forces(judged(), PairForces(force, NDCG), queries=2)
-    assert (found.potential, found.convex) == (True, False)
-    assert (found.nil("concavity"), found.nil("rise")) == (semidefinite, False)
-    assert "A potential exists, not convex" in found.verdict
+    result = forces(judged(), PairForces(force, NDCG), queries=2)
+    assert (result.potential, result.convex) == (True, False)
+    assert (result.nil("concavity"), result.nil("rise")) == (semidefinite, False)
+    assert "A potential exists, not convex" in result.verdict
 
 
 def test_where_jumps_are_unknown_it_cannot_be_told():
-    found = forces(judged(), PairForces(lambda pairs: pairs.lead < 0.5, NDCG), queries=2)
-    assert (found.conservative, found.potential) == (None, None)
-    assert "cannot be decided" in found.verdict
+    result = forces(judged(), PairForces(lambda pairs: pairs.lead < 0.5, NDCG), queries=2)
+    assert (result.conservative, result.potential) == (None, None)
+    assert "cannot be decided" in result.verdict
     assert forces(judged(), Lambdas(None, "step", 0.5), queries=2).potential is True
 
 
@@ -284,10 +284,10 @@ class Lifted:
 
 
 def test_forces_that_do_not_sum_to_zero_are_caught():
-    found = forces(judged(), Lifted(), queries=2)
-    assert found.sums_to_zero is False
-    assert found.worst("imbalance").imbalance.value == 1.0
-    assert "do not sum to zero: they sum to up to 1 of their size" in found.verdict
+    result = forces(judged(), Lifted(), queries=2)
+    assert result.sums_to_zero is False
+    assert result.worst("imbalance").imbalance.value == 1.0
+    assert "do not sum to zero: they sum to up to 1 of their size" in result.verdict
 
 
 # ---- which queries, and where
@@ -300,11 +300,11 @@ def test_which_queries_are_looked_at():
     data = er.RankingData.from_arrays(None, y, qid=np.repeat(["a", "b", "c", "d", "e", "f"], sizes))
     scores = np.random.default_rng(0).normal(size=len(y))
     scores[3] = scores[4]  # the second ties
-    found = forces(data, Lambdas(), scores, queries=2)
-    assert found.left_out == {"one grade": 1, "scores where forces jump": 1, f"more than {MOST_DOCUMENTS} documents": 1, "not needed": 1}
-    assert len(found.per_query) == 2
-    assert {query.query for query in found.per_query} < {"c", "d", "e"}
-    assert found.loops == 2 * LOOPS
+    result = forces(data, Lambdas(), scores, queries=2)
+    assert result.left_out == {"one grade": 1, "scores where forces jump": 1, f"more than {MOST_DOCUMENTS} documents": 1, "not needed": 1}
+    assert len(result.per_query) == 2
+    assert {query.query for query in result.per_query} < {"c", "d", "e"}
+    assert result.loops == 2 * LOOPS
     both = {query.query for seed in range(8) for query in forces(data, Lambdas(), scores, queries=2, seed=seed).per_query}
     assert both == {"c", "d", "e"}
 
@@ -320,15 +320,15 @@ def test_scores_are_in_the_order_of_the_rows():
 
 def test_seed_and_threads():
     data = judged(queries=8)
-    one = forces(data, Lambdas(NDCG), queries=3, threads=1)
-    assert one == forces(data, Lambdas(NDCG), queries=3, threads=2)
-    assert one.per_query != forces(data, Lambdas(NDCG), queries=3, seed=1).per_query
+    first = forces(data, Lambdas(NDCG), queries=3, threads=1)
+    assert first == forces(data, Lambdas(NDCG), queries=3, threads=2)
+    assert first.per_query != forces(data, Lambdas(NDCG), queries=3, seed=1).per_query
     scores = np.random.default_rng(0).normal(size=48)
     here, there = (forces(data, Lambdas(NDCG), scores, seed=seed).per_query for seed in (0, 1))
     assert [query.concavity for query in here] == [query.concavity for query in there]
     assert [query.circulation for query in here] != [query.circulation for query in there]
     weighted = replace(data, query_weight=np.arange(1.0, 9.0))
-    assert one.per_query == forces(weighted, Lambdas(NDCG), queries=3).per_query
+    assert first.per_query == forces(weighted, Lambdas(NDCG), queries=3).per_query
 
 
 def test_what_is_refused():
@@ -350,13 +350,13 @@ def test_what_is_refused():
 
 
 def test_json_has_everything():
-    found = forces(judged(), Lambdas(NDCG))
-    plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    result = forces(judged(), Lambdas(NDCG))
+    plain = json.loads(json.dumps(result.to_json(), allow_nan=False))
     assert plain["jacobian"] == "exact"
     assert plain["lambdas"] == repr(Lambdas(NDCG))
-    assert (plain["potential"], plain["symmetric"], plain["verdict"]) == (False, True, found.verdict)
-    assert [q["circulation"]["value"] for q in plain["per_query"]] == [q.circulation.value for q in found.per_query]
-    assert repr(found) == f"Forces({found.verdict!r})"
+    assert (plain["potential"], plain["symmetric"], plain["verdict"]) == (False, True, result.verdict)
+    assert [q["circulation"]["value"] for q in plain["per_query"]] == [q.circulation.value for q in result.per_query]
+    assert repr(result) == f"Forces({result.verdict!r})"
 
 
 # ---- the command
@@ -370,9 +370,9 @@ def command(tmp_path, monkeypatch):
     (tmp_path / "model.json").write_text('{"1": 1, "2": -0.5}')
 
     def run(*words):
-        done = CliRunner().invoke(app, ["inspect", "forces", *words], env={"COLUMNS": "200"})
-        assert done.exception is None or isinstance(done.exception, SystemExit)
-        return done
+        result = CliRunner().invoke(app, ["inspect", "forces", *words], env={"COLUMNS": "200"})
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return result
 
     return run
 
@@ -387,11 +387,11 @@ def command(tmp_path, monkeypatch):
     ],
 )
 def test_command_prints_what_the_library_finds(command, words, objective):
-    done = command("data.txt", *words, "--model", "model.json", "--queries", "2", "--seed", "3", "--json", "--threads", "1")
-    assert done.exit_code == 0
+    result = command("data.txt", *words, "--model", "model.json", "--queries", "2", "--seed", "3", "--json", "--threads", "1")
+    assert result.exit_code == 0
     data = er.read("data.txt")
     theirs = forces(data, objective, er.load("model.json").predict(data), queries=2, seed=3)
-    assert json.loads(done.stdout) == json.loads(json.dumps(theirs.to_json()))
+    assert json.loads(result.stdout) == json.loads(json.dumps(theirs.to_json()))
 
 
 def test_command_for_people(command):
@@ -403,7 +403,7 @@ def test_command_for_people(command):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("data.txt", "--lambdas", "magnetic"), "magnetic"),
         (("data.txt", "--measure", "nonsense"), "nonsense"),
@@ -416,8 +416,8 @@ def test_command_for_people(command):
         (("data.txt", "--model", "model.json", "--features", "3"), "it has besides 3"),
     ],
 )
-def test_command_with_bad_input(command, words, said):
-    done = command(*words)
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert done.stdout == ""
+def test_command_with_bad_input(command, words, message):
+    result = command(*words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""

@@ -106,15 +106,15 @@ def test_on_average_every_order_of_a_query_is_as_likely():
     data = er.RankingData.from_arrays([[3.0], [2.0], [1.0]] * copies, grades * copies, group=[3] * copies, feature_names=NAMES[:1])
     orders = [[grades[i] for i in order] for order in itertools.permutations(range(3))]
     values = [reference.query_value(er.measures.NDCG(), order, [3.0, 2.0, 1.0]) for order in orders]
-    found = importance(data, linear(1.0), "nDCG", repeats=repeats).per_feature[0]
-    assert found.drop == pytest.approx(1 - np.mean(values), abs=4 * np.std(values) / math.sqrt(copies * repeats))
-    assert found.error == pytest.approx(np.std(values) / math.sqrt(copies * repeats), rel=0.2)
+    result = importance(data, linear(1.0), "nDCG", repeats=repeats).per_feature[0]
+    assert result.drop == pytest.approx(1 - np.mean(values), abs=4 * np.std(values) / math.sqrt(copies * repeats))
+    assert result.error == pytest.approx(np.std(values) / math.sqrt(copies * repeats), rel=0.2)
 
 
 def test_the_error_is_how_far_drops_are_from_those_of_other_queries():
-    found = [importance(some_data(seed), linear(1.0, -0.5, 0.1), "nDCG@5", repeats=2, seed=seed) for seed in range(200)]
+    results = [importance(some_data(seed), linear(1.0, -0.5, 0.1), "nDCG@5", repeats=2, seed=seed) for seed in range(200)]
     for j in (0, 1):
-        drops, errors = zip(*((each.per_feature[j].drop, each.per_feature[j].error) for each in found), strict=True)
+        drops, errors = zip(*((each.per_feature[j].drop, each.per_feature[j].error) for each in results), strict=True)
         assert np.mean(errors) == pytest.approx(np.std(drops), rel=0.2)
 
 
@@ -125,41 +125,41 @@ def test_the_error_is_how_far_drops_are_from_those_of_other_queries():
 @settings(max_examples=40)
 def test_the_seed_decides_and_threads_do_not(scorer, data, measure, seed):
     assume(counts(measure, data))
-    one, two = (importance(data, er.Model(scorer), measure, seed=seed, threads=threads).to_json() for threads in (1, 2))
-    assert one == two
+    first, second = (importance(data, er.Model(scorer), measure, seed=seed, threads=threads).to_json() for threads in (1, 2))
+    assert first == second
 
 
 def test_other_seeds_draw_other_exchanges():
     model, data = linear(1.0, -0.5, 0.1), some_data()
-    one, two = (importance(data, model, "nDCG@5", seed=seed) for seed in (0, 1))
-    assert one.value == two.value
-    assert all(a.drop != b.drop for a, b in zip(one.per_feature, two.per_feature, strict=True))
+    first, second = (importance(data, model, "nDCG@5", seed=seed) for seed in (0, 1))
+    assert first.value == second.value
+    assert all(a.drop != b.drop for a, b in zip(first.per_feature, second.per_feature, strict=True))
 
 
 @given(SCORERS, queries(), st.permutations(range(3)), SEEDS)
 @settings(max_examples=40)
 def test_columns_may_come_in_any_order(scorer, data, order, seed):
     shuffled = replace(data, X=data.X[:, order], feature_names=tuple(NAMES[j] for j in order))
-    one, two = (importance(each, er.Model(scorer), "nDCG@3", seed=seed).to_json() for each in (data, shuffled))
-    assert one == two
+    first, second = (importance(each, er.Model(scorer), "nDCG@3", seed=seed).to_json() for each in (data, shuffled))
+    assert first == second
 
 
 @given(SCORERS, queries(), SEEDS)
 @settings(max_examples=40)
 def test_queries_may_be_interleaved(scorer, data, seed):
     apart = data.take_queries(range(data.n_queries))
-    one, two = (importance(each, er.Model(scorer), "nDCG@3", seed=seed).to_json() for each in (data, apart))
-    assert one == two
+    first, second = (importance(each, er.Model(scorer), "nDCG@3", seed=seed).to_json() for each in (data, apart))
+    assert first == second
 
 
 @given(st.integers(0, 2), CELLS.filter(bool), queries(), MEASURES, SEEDS)
 @settings(max_examples=60)
 def test_a_model_of_one_feature_loses_by_that_alone(j, weight, data, measure, seed):
     assume(counts(measure, data))
-    found = importance(data, linear(*(weight if i == j else 0.0 for i in range(3))), measure, seed=seed)
+    result = importance(data, linear(*(weight if i == j else 0.0 for i in range(3))), measure, seed=seed)
     alone = replace(data, X=data.X[:, [j]], feature_names=(NAMES[j],))
     theirs = importance(alone, er.Model(er.models.Linear(np.array([weight]))), measure, seed=seed).per_feature[0]
-    for i, feature in enumerate(found.per_feature):
+    for i, feature in enumerate(result.per_feature):
         if i == j:
             assert repr(feature) == repr(theirs)
         else:
@@ -179,8 +179,8 @@ def test_a_feature_that_is_the_same_within_each_query_changes_nothing(scorer, da
 @settings(max_examples=30)
 def test_only_ratios_of_query_weights_count(scorer, data, factor, seed):
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-    one, two = (importance(replace(data, query_weight=weight * by), er.Model(scorer), "nDCG@3", seed=seed) for by in (1.0, factor))
-    assert one.to_json() == two.to_json()
+    first, second = (importance(replace(data, query_weight=weight * by), er.Model(scorer), "nDCG@3", seed=seed) for by in (1.0, factor))
+    assert first.to_json() == second.to_json()
 
 
 def test_what_cannot_change_is_not_scored(monkeypatch):
@@ -195,7 +195,7 @@ def test_what_cannot_change_is_not_scored(monkeypatch):
     assert (len(all_vary.calls), len(one_constant.calls)) == (1 + 3 * 3, 1 + 3 * 2)
     scored = []
     plain = er.models.Linear.score
-    monkeypatch.setattr(er.models.Linear, "score", lambda self, X, *given: scored.append(X.shape) or plain(self, X, *given))
+    monkeypatch.setattr(er.models.Linear, "score", lambda self, X, *arguments: scored.append(X.shape) or plain(self, X, *arguments))
     importance(data, linear(1.0, 0.0, 0.5), "AP", repeats=3)
     assert len(scored) == 1 + 3 * 2
     assert np.array_equal(data.X, before)
@@ -204,8 +204,8 @@ def test_what_cannot_change_is_not_scored(monkeypatch):
 def test_gains_that_make_up_for_losses_are_not_nothing():
     """Both queries have two documents, one ranked well and one badly: every exchange that one loses by the other gains by."""
     data = er.RankingData.from_arrays([[2.0], [1.0]] * 40, [1, 0, 0, 1] * 20, group=[2] * 40, feature_names=NAMES[:1])
-    found = [importance(data, linear(1.0), "RR", repeats=1, seed=seed).per_feature[0] for seed in range(60)]
-    even = [feature for feature in found if feature.drop == 0]
+    results = [importance(data, linear(1.0), "RR", repeats=1, seed=seed).per_feature[0] for seed in range(60)]
+    even = [feature for feature in results if feature.drop == 0]
     assert even
     assert not any(feature.idle for feature in even)
 
@@ -228,15 +228,15 @@ def test_missing_values_move_with_the_others():
 def test_the_measure_is_by_default_the_one_trained_on():
     data = some_data()
     ranker = er.DirectRank(measure="nDCG@5", bags=0).fit(data)
-    found = importance(data, ranker)
-    assert repr(found.measure) == ranker.model_.measure
-    assert found.value == pytest.approx(ranker.score(data), abs=1e-12)
-    assert found == importance(data, ranker.model_, ranker.model_.measure)
-    first, second, third = found.per_feature
+    result = importance(data, ranker)
+    assert repr(result.measure) == ranker.model_.measure
+    assert result.value == pytest.approx(ranker.score(data), abs=1e-12)
+    assert result == importance(data, ranker.model_, ranker.model_.measure)
+    first, second, third = result.per_feature
     assert first.drop > second.drop > max(third.drop, 0)
     assert first.clear
     assert second.clear
-    assert f"exchanging bm25 costs most, {first.drop:.4f}" in repr(found)
+    assert f"exchanging bm25 costs most, {first.drop:.4f}" in repr(result)
 
 
 def test_ties_broken_by_document_id():
@@ -271,10 +271,10 @@ def test_trees_of_lightgbm():
 
 
 def test_one_query_has_no_error():
-    found = importance(some_data(n_queries=1), linear(1.0, 0.0, 0.0), "AP")
-    assert math.isnan(found.per_feature[0].error)
-    assert [feature.idle for feature in found.per_feature] == [False, True, True]
-    assert found.to_json()["per_feature"][0]["error"] is None
+    result = importance(some_data(n_queries=1), linear(1.0, 0.0, 0.0), "AP")
+    assert math.isnan(result.per_feature[0].error)
+    assert [feature.idle for feature in result.per_feature] == [False, True, True]
+    assert result.to_json()["per_feature"][0]["error"] is None
 
 
 def test_verdicts():
@@ -284,7 +284,7 @@ def test_verdicts():
 
 
 @pytest.mark.parametrize(
-    ("model", "change", "measure", "repeats", "error", "said"),
+    ("model", "change", "measure", "repeats", "error", "message"),
     [
         (linear(1.0, 1.0, 1.0), {}, "AP", 0, SettingError, "repeats must be at least 1, got 0"),
         (linear(1.0, 1.0, 1.0), {}, None, 5, IncompatibleError, "--measure nDCG@10"),
@@ -296,8 +296,8 @@ def test_verdicts():
         (er.DirectRank(), {}, "AP", 5, IncompatibleError, "DirectRank is not a model"),
     ],
 )
-def test_what_is_refused(model, change, measure, repeats, error, said):
-    with pytest.raises(error, match=said):
+def test_what_is_refused(model, change, measure, repeats, error, message):
+    with pytest.raises(error, match=message):
         importance(replace(some_data(), **change), model, measure, repeats=repeats)
 
 
@@ -305,46 +305,46 @@ def test_what_is_refused(model, change, measure, repeats, error, said):
 
 
 def test_json_has_everything():
-    found = importance(some_data(), linear(1.0, -0.5, 0.0), "nDCG@5", repeats=2, seed=3)
-    plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert (plain["measure"], plain["value"], plain["queries"]) == (repr(found.measure), found.value, 30)
-    assert (plain["repeats"], plain["seed"], plain["verdict"]) == (2, 3, found.verdict)
+    result = importance(some_data(), linear(1.0, -0.5, 0.0), "nDCG@5", repeats=2, seed=3)
+    plain = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    assert (plain["measure"], plain["value"], plain["queries"]) == (repr(result.measure), result.value, 30)
+    assert (plain["repeats"], plain["seed"], plain["verdict"]) == (2, 3, result.verdict)
     assert [(f["feature"], f["drop"], f["error"]) for f in plain["per_feature"]] == [
-        (f.feature, f.drop, f.error) for f in found.per_feature
+        (f.feature, f.drop, f.error) for f in result.per_feature
     ]
 
 
 def test_ranked_has_the_largest_drop_first():
-    found = importance(some_data(), linear(0.1, -1.0, 0.0), "nDCG@5")
-    drops = [feature.drop for feature in found.ranked()]
-    assert drops == sorted((feature.drop for feature in found.per_feature), reverse=True)
-    assert found.ranked()[0].feature == "dense"
+    result = importance(some_data(), linear(0.1, -1.0, 0.0), "nDCG@5")
+    drops = [feature.drop for feature in result.ranked()]
+    assert drops == sorted((feature.drop for feature in result.per_feature), reverse=True)
+    assert result.ranked()[0].feature == "dense"
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_pictures(tmp_path, suffix):
     path = tmp_path / f"picture.{suffix}"
     data = replace(some_data(), feature_names=(r"$\nothing$", "b_$", "[c]"))
-    found = importance(data, er.Model(er.models.Linear(np.array([1.0, -0.5, 0.1]))), "nDCG@5")
-    found.plot(path=path)
+    result = importance(data, er.Model(er.models.Linear(np.array([1.0, -0.5, 0.1]))), "nDCG@5")
+    result.plot(path=path)
     before = path.read_bytes()
     assert before[:4] in (b"\x89PNG", b"<?xm")
     with pytest.raises(OutputExistsError):
-        found.plot(path=path)
-    found.plot(path=path, features=1, force=True)
+        result.plot(path=path)
+    result.plot(path=path, features=1, force=True)
     assert path.read_bytes() != before
     importance(data.take_queries([0]), er.Model(er.models.Linear(np.ones(3))), "AP").plot(path=path, force=True)
 
 
 def test_pictures_that_cannot_be(tmp_path, monkeypatch):
-    found = importance(some_data(), linear(1.0, 0.0, 0.0), "AP")
+    result = importance(some_data(), linear(1.0, 0.0, 0.0), "AP")
     with pytest.raises(DataError, match="names no kind of picture"):
-        found.plot(path=tmp_path / "a.bmp")
+        result.plot(path=tmp_path / "a.bmp")
     with pytest.raises(DataError, match="features must be at least 1, got 0"):
-        found.plot(path=tmp_path / "a.png", features=0)
+        result.plot(path=tmp_path / "a.png", features=0)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(IncompatibleError, match=r"pip install 'exactrank\[report\]'"):
-        found.plot(path=tmp_path / "a.png")
+        result.plot(path=tmp_path / "a.png")
 
 
 # ---- the command
@@ -358,19 +358,19 @@ def command(tmp_path, monkeypatch):
     (tmp_path / "weights.json").write_text('{"1": 1, "2": -0.5, "3": 0}')
 
     def run(*words):
-        done = CliRunner().invoke(app, ["inspect", "importance", *words], env={"COLUMNS": "200"})
-        assert done.exception is None or isinstance(done.exception, SystemExit)
-        return done
+        result = CliRunner().invoke(app, ["inspect", "importance", *words], env={"COLUMNS": "200"})
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return result
 
     return run
 
 
 def test_command_prints_a_table(command):
-    done = command("weights.json", "data.txt", "-m", "nDCG@5", "--top", "2")
-    assert done.exit_code == 0
-    assert "exchanging 1 costs most" in done.stdout
-    assert "and 1 more features (--top)" in done.stdout
-    assert "gain" not in done.stdout
+    result = command("weights.json", "data.txt", "-m", "nDCG@5", "--top", "2")
+    assert result.exit_code == 0
+    assert "exchanging 1 costs most" in result.stdout
+    assert "and 1 more features (--top)" in result.stdout
+    assert "gain" not in result.stdout
     assert "none" in command("weights.json", "data.txt", "-m", "nDCG@5").stdout
 
 
@@ -385,9 +385,9 @@ def test_command_shows_the_splits_of_trees_and_names_as_they_are(command, monkey
 
 
 def test_command_prints_what_the_library_finds(command):
-    done = command("weights.json", "data.txt", "-m", "AP", "--repeats", "2", "--seed", "4", "--threads", "1", "--json")
-    assert done.exit_code == 0
-    assert json.loads(done.stdout) == importance(er.read("data.txt"), er.load("weights.json"), "AP", repeats=2, seed=4).to_json()
+    result = command("weights.json", "data.txt", "-m", "AP", "--repeats", "2", "--seed", "4", "--threads", "1", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == importance(er.read("data.txt"), er.load("weights.json"), "AP", repeats=2, seed=4).to_json()
 
 
 def test_command_draws(command, tmp_path):
@@ -401,7 +401,7 @@ def test_command_draws(command, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("weights.json", "data.txt"), "name one, e.g. measure='nDCG@10' (--measure nDCG@10)"),
         (("weights.json", "data.txt", "-m", "nonsense"), "nonsense"),
@@ -412,8 +412,8 @@ def test_command_draws(command, tmp_path):
         (("weights.json", "data.txt", "-m", "AP", "--top", "0"), "--top"),
     ],
 )
-def test_command_with_bad_input(command, words, said):
-    done = command(*words)
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert done.stdout == ""
+def test_command_with_bad_input(command, words, message):
+    result = command(*words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""

@@ -70,8 +70,8 @@ def pieces(f):
 
 @given(models(), MEASURES)
 @settings(max_examples=60)
-def test_gains_and_flat_intervals_equal_brute_force(given, measure):
-    model, data = given
+def test_gains_and_flat_intervals_equal_brute_force(case, measure):
+    model, data = case
     theirs = value_of(model, data, measure)
     if math.isnan(theirs):
         with pytest.raises(DataError, match="skips every query"):
@@ -92,8 +92,8 @@ def test_gains_and_flat_intervals_equal_brute_force(given, measure):
 
 @given(models(), MEASURES)
 @settings(max_examples=60)
-def test_the_measure_changes_at_the_ends_of_the_flat_interval(given, measure):
-    model, data = given
+def test_the_measure_changes_at_the_ends_of_the_flat_interval(case, measure):
+    model, data = case
     theirs = value_of(model, data, measure)
     assume(not math.isnan(theirs))
     scores = model.predict(data)
@@ -116,12 +116,12 @@ def test_the_measure_changes_at_the_ends_of_the_flat_interval(given, measure):
 def test_the_promised_gain_is_had_by_making_the_change(weights, measure):
     data, model = smooth_data(), model_of(weights)
     assume(min(map(abs, weights)) > 1e-3)
-    found = optimality(data, model, measure=measure)
-    for j, weight in enumerate(found.per_weight):
+    result = optimality(data, model, measure=measure)
+    for j, weight in enumerate(result.per_weight):
         grid = [value_of(moved(model, j, v), data, measure) for v in np.linspace(-3, 3, 15)]
-        assert max(grid) <= found.value + weight.gain + 1e-11
+        assert max(grid) <= result.value + weight.gain + 1e-11
         low, high = max(weight.low, min(weight.high, 0) - 50), min(weight.high, max(weight.low, 0) + 50)
-        assert value_of(moved(model, j, (low + high) / 2), data, measure) == pytest.approx(found.value + weight.gain, abs=1e-11)
+        assert value_of(moved(model, j, (low + high) / 2), data, measure) == pytest.approx(result.value + weight.gain, abs=1e-11)
 
 
 # ---- known models
@@ -136,15 +136,15 @@ def converged(request):
 
 def test_a_converged_model_is_certified(converged):
     ranker, data = converged
-    found = optimality(data, ranker)
-    assert found.coordinatewise_maximum
-    assert found.local
-    assert found.best.gain == 0
-    assert found.value == pytest.approx(ranker.score(data), abs=1e-12)
-    assert found.value == pytest.approx(ranker.model_.training["value"], abs=1e-12)
-    assert repr(found.measure) == ranker.model_.measure
-    assert "is a coordinatewise maximum" in found.verdict
-    for weight in found.per_weight:
+    result = optimality(data, ranker)
+    assert result.coordinatewise_maximum
+    assert result.local
+    assert result.best.gain == 0
+    assert result.value == pytest.approx(ranker.score(data), abs=1e-12)
+    assert result.value == pytest.approx(ranker.model_.training["value"], abs=1e-12)
+    assert repr(result.measure) == ranker.model_.measure
+    assert "is a coordinatewise maximum" in result.verdict
+    for weight in result.per_weight:
         assert (weight.low, weight.high) == (weight.flat_low, weight.flat_high)
         assert weight.flat_low < weight.weight < weight.flat_high
         assert weight.margin > 0
@@ -157,11 +157,11 @@ def test_a_perturbed_one_is_refuted_with_what_was_lost(converged, j, to):
     model = moved(ranker.model_, j, to)
     lost = optimality(data, ranker).value - value_of(model, data, model.measure)
     assume(lost > 1e-12)
-    found = optimality(data, model)
-    assert not found.coordinatewise_maximum
-    assert found.per_weight[j].gain >= lost - 1e-12
-    assert found.best.gain >= lost - 1e-12
-    assert f"raises it by {found.best.gain:.4g}" in found.verdict
+    result = optimality(data, model)
+    assert not result.coordinatewise_maximum
+    assert result.per_weight[j].gain >= lost - 1e-12
+    assert result.best.gain >= lost - 1e-12
+    assert f"raises it by {result.best.gain:.4g}" in result.verdict
 
 
 @given(st.tuples(*[st.floats(-2, 2)] * 3))
@@ -169,8 +169,8 @@ def test_a_perturbed_one_is_refuted_with_what_was_lost(converged, j, to):
 def test_doubling_all_weights_changes_no_gain(weights):
     assume(all(w == 0 or abs(w) > 1e-3 for w in weights))  # crossings have 13 decimals
     data = smooth_data()
-    one, two = (optimality(data, model_of(np.array(weights) * factor), measure="nDCG@5") for factor in (1, 2))
-    for ours, theirs in zip(one.per_weight, two.per_weight, strict=True):
+    first, second = (optimality(data, model_of(np.array(weights) * factor), measure="nDCG@5") for factor in (1, 2))
+    for ours, theirs in zip(first.per_weight, second.per_weight, strict=True):
         assert (ours.gain, ours.local_gain) == pytest.approx((theirs.gain, theirs.local_gain), abs=1e-12)
         for end in ("low", "high", "flat_low", "flat_high"):
             assert 2 * getattr(ours, end) == pytest.approx(getattr(theirs, end), rel=1e-9, abs=1e-9)
@@ -180,14 +180,14 @@ def test_a_local_maximum_need_not_be_a_coordinatewise_one():
     """The relevant document leads the first query now, and would lead the other two from 3 on."""
     X = [[0.0, 1.0], [1.0, 0.0]] + 2 * [[1.0, 0.0], [0.0, 3.0]]
     data = er.RankingData.from_arrays(X, [1, 0, 1, 0, 1, 0], group=[2, 2, 2], feature_names=NAMES[:2])
-    found = optimality(data, model_of([0.5, 1.0]), measure="RR")
-    first = found.per_weight[0]
-    assert found.value == pytest.approx((1 + 0.5 + 0.5) / 3)
+    result = optimality(data, model_of([0.5, 1.0]), measure="RR")
+    first = result.per_weight[0]
+    assert result.value == pytest.approx((1 + 0.5 + 0.5) / 3)
     assert (first.flat_low, first.flat_high, first.local_gain) == (-math.inf, 1.0, pytest.approx(-0.5 / 3))
     assert (first.low, first.high, first.gain) == (3.0, math.inf, pytest.approx(0.5 / 3))
-    assert found.local
-    assert not found.coordinatewise_maximum
-    assert "a local maximum but not a coordinatewise one" in found.verdict
+    assert result.local
+    assert not result.coordinatewise_maximum
+    assert "a local maximum but not a coordinatewise one" in result.verdict
 
 
 def test_where_nothing_is_gained_the_interval_is_the_one_around_the_weight():
@@ -201,9 +201,9 @@ def test_an_interval_as_wide_as_rounding_is_not_better():
     """Four units in the last place above 1 one query gains, and eight above it the other loses."""
     X, ulp = [[0.0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]], 2.0**-52
     data = er.RankingData.from_arrays(X, [1, 0, 1, 0], group=[2, 2], feature_names=NAMES)
-    found = optimality(data, model_of([1 + 4 * ulp, 1 + 8 * ulp, 1.0]), measure="RR")
-    assert found.profile("length").best().value == 1.0
-    assert (found.value, found.per_weight[2].gain, found.per_weight[2].local_gain) == (0.75, 0, 0)
+    result = optimality(data, model_of([1 + 4 * ulp, 1 + 8 * ulp, 1.0]), measure="RR")
+    assert result.profile("length").best().value == 1.0
+    assert (result.value, result.per_weight[2].gain, result.per_weight[2].local_gain) == (0.75, 0, 0)
 
 
 def test_where_documents_tie_the_evaluated_value_counts():
@@ -226,8 +226,8 @@ def test_a_point_where_documents_tie_is_not_better():
 
 def test_a_constant_feature_changes_nothing():
     data = er.RankingData.from_arrays([[1.0, 3.0], [2.0, 3.0]], [1, 0], group=[2], feature_names=NAMES[:2])
-    found = optimality(data, model_of([1.0, 1.0]), measure="RR")
-    constant, plain = found.per_weight[1], found.to_json()["per_weight"][1]
+    result = optimality(data, model_of([1.0, 1.0]), measure="RR")
+    constant, plain = result.per_weight[1], result.to_json()["per_weight"][1]
     assert (constant.gain, constant.local_gain, constant.flat_low, constant.flat_high) == (0, 0, -math.inf, math.inf)
     assert math.isinf(constant.margin)
     assert (plain["flat_low"], plain["flat_high"], plain["weight"]) == (None, None, 1.0)
@@ -293,13 +293,13 @@ def test_what_is_refused():
 
 
 def test_json_has_everything_and_no_infinity():
-    found = optimality(smooth_data(), model_of([1.0, -0.5, 0.0]), measure="nDCG@5")
-    plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert plain["value"] == found.value
-    assert plain["measure"] == repr(found.measure)
-    assert [w["gain"] for w in plain["per_weight"]] == [w.gain for w in found.per_weight]
-    assert plain["best"]["feature"] == found.best.feature
-    assert (plain["coordinatewise_maximum"], plain["local"]) == (found.coordinatewise_maximum, found.local)
+    result = optimality(smooth_data(), model_of([1.0, -0.5, 0.0]), measure="nDCG@5")
+    plain = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    assert plain["value"] == result.value
+    assert plain["measure"] == repr(result.measure)
+    assert [w["gain"] for w in plain["per_weight"]] == [w.gain for w in result.per_weight]
+    assert plain["best"]["feature"] == result.best.feature
+    assert (plain["coordinatewise_maximum"], plain["local"]) == (result.coordinatewise_maximum, result.local)
 
 
 def test_the_profile_is_of_the_change_of_the_weight():
@@ -316,10 +316,10 @@ def test_pictures(tmp_path, suffix, converged):
     optimality(data, ranker).plot(path=path)
     before = path.read_bytes()
     assert before[:4] in (b"\x89PNG", b"<?xm")
-    found = optimality(data, moved(ranker.model_, 0, 0.0))
+    result = optimality(data, moved(ranker.model_, 0, 0.0))
     with pytest.raises(OutputExistsError):
-        found.plot(path=path)
-    found.plot(path=path, weights=1, force=True)
+        result.plot(path=path)
+    result.plot(path=path, weights=1, force=True)
     assert path.read_bytes() != before
 
 
@@ -328,20 +328,20 @@ def test_a_picture_of_many_steps_is_small_and_shows_what_is_far_off(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2)).astype(np.float32)
     data = er.RankingData.from_arrays(X, np.argsort(np.argsort(X[:, 0])) // 1000, group=[100] * 30, feature_names=NAMES[:2])
-    found = optimality(data, model_of([0.0, 1.0]), measure="nDCG")
-    assert len(found.profile("bm25").breakpoints) > 50_000
-    assert found.best.low > 100
-    found.plot(path=tmp_path / "far.svg")
+    result = optimality(data, model_of([0.0, 1.0]), measure="nDCG")
+    assert len(result.profile("bm25").breakpoints) > 50_000
+    assert result.best.low > 100
+    result.plot(path=tmp_path / "far.svg")
     assert (tmp_path / "far.svg").stat().st_size < 500_000
 
 
 def test_pictures_that_cannot_be(tmp_path, monkeypatch):
-    found = optimality(smooth_data(), model_of([1.0, 0.0, 0.0]), measure="AP")
+    result = optimality(smooth_data(), model_of([1.0, 0.0, 0.0]), measure="AP")
     with pytest.raises(DataError, match="names no kind of picture"):
-        found.plot(path=tmp_path / "a.bmp")
+        result.plot(path=tmp_path / "a.bmp")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(IncompatibleError, match=r"pip install 'exactrank\[report\]'"):
-        found.plot(path=tmp_path / "a.png")
+        result.plot(path=tmp_path / "a.png")
 
 
 # ---- the command
@@ -357,24 +357,24 @@ def command(tmp_path, monkeypatch):
     (tmp_path / "weights.json").write_text('{"1": 1, "2": 0, "3": 0}')
 
     def run(*words):
-        done = CliRunner().invoke(app, ["inspect", "optimality", *words], env={"COLUMNS": "200"})
-        assert done.exception is None or isinstance(done.exception, SystemExit)
-        return done
+        result = CliRunner().invoke(app, ["inspect", "optimality", *words], env={"COLUMNS": "200"})
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return result
 
     return run
 
 
 def test_command_certifies(command):
-    done = command("best.json", "data.txt", "--top", "2")
-    assert done.exit_code == 0
-    assert "is a coordinatewise maximum: no change of a single weight raises it." in done.stdout
-    assert "and 1 more weights" in done.stdout
+    result = command("best.json", "data.txt", "--top", "2")
+    assert result.exit_code == 0
+    assert "is a coordinatewise maximum: no change of a single weight raises it." in result.stdout
+    assert "and 1 more weights" in result.stdout
 
 
 def test_command_refutes(command, tmp_path):
-    done = command("weights.json", "data.txt", "-m", "nDCG@5", "--plot", "p.png")
-    assert done.exit_code == 0
-    assert "is not a coordinatewise maximum: moving the weight of 2 from 0 into (" in done.stdout
+    result = command("weights.json", "data.txt", "-m", "nDCG@5", "--plot", "p.png")
+    assert result.exit_code == 0
+    assert "is not a coordinatewise maximum: moving the weight of 2 from 0 into (" in result.stdout
     assert (tmp_path / "p.png").stat().st_size > 1000
     refused = command("weights.json", "data.txt", "-m", "nDCG@5", "--plot", "p.png")
     assert refused.exit_code == 2
@@ -383,13 +383,13 @@ def test_command_refutes(command, tmp_path):
 
 
 def test_command_prints_what_the_library_finds(command):
-    done = command("weights.json", "data.txt", "-m", "AP", "--json", "--threads", "1")
-    assert done.exit_code == 0
-    assert json.loads(done.stdout) == optimality(er.read("data.txt"), er.load("weights.json"), measure="AP").to_json()
+    result = command("weights.json", "data.txt", "-m", "AP", "--json", "--threads", "1")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == optimality(er.read("data.txt"), er.load("weights.json"), measure="AP").to_json()
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("weights.json", "data.txt"), "name one, e.g. measure='nDCG@10' (--measure nDCG@10)"),
         (("weights.json", "data.txt", "-m", "nonsense"), "nonsense"),
@@ -400,8 +400,8 @@ def test_command_prints_what_the_library_finds(command):
         (("weights.json", "data.txt", "-m", "AP", "--top", "0"), "--top"),
     ],
 )
-def test_command_with_bad_input(command, words, said):
-    done = command(*words)
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert done.stdout == ""
+def test_command_with_bad_input(command, words, message):
+    result = command(*words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""

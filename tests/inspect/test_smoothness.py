@@ -57,11 +57,11 @@ def value_of(model, data, measure="nDCG@5"):
 @given(SEEDS, st.sampled_from([linear(), network()]), st.sampled_from(["nDCG@5", "AP", "ERR@3"]), st.sampled_from([7.0, 100.0, 250.0]))
 @settings(max_examples=20)
 def test_curves_equal_evaluation_with_the_weight_changed(seed, model, measure, percent):
-    found = smoothness(judged(seed), model, measure=measure, percent=percent, samples=[5], points=9, seed=seed % 7)
-    for curve in found.curves:
-        data = found.samples[curve.queries].data
+    result = smoothness(judged(seed), model, measure=measure, percent=percent, samples=[5], points=9, seed=seed % 7)
+    for curve in result.curves:
+        data = result.samples[curve.queries].data
         assert curve.value == pytest.approx(value_of(model, data, measure), abs=1e-12)
-        theirs = [value_of(changed(model, curve.weight, p), data, measure) for p in found.grid]
+        theirs = [value_of(changed(model, curve.weight, p), data, measure) for p in result.grid]
         assert curve.values == pytest.approx(theirs, abs=1e-12)
         assert curve.grid == Roughness.of(np.array(curve.values))
 
@@ -69,11 +69,11 @@ def test_curves_equal_evaluation_with_the_weight_changed(seed, model, measure, p
 @given(SEEDS, st.sampled_from([linear(), network(units=2)]))
 @settings(max_examples=8)
 def test_steps_equal_brute_force(seed, model):
-    found = smoothness(judged(seed, queries=3, documents=7), model, samples=[2], points=5)
-    for curve in (each for each in found.curves if each.steps is not None):
-        sample = found.samples[curve.queries]
-        f = reference.profile(found.measure, sample.data, sample.scores, sample.direction(curve.weight))
-        inside = np.abs(f.breakpoints) <= found.percent
+    result = smoothness(judged(seed, queries=3, documents=7), model, samples=[2], points=5)
+    for curve in (each for each in result.curves if each.steps is not None):
+        sample = result.samples[curve.queries]
+        f = reference.profile(result.measure, sample.data, sample.scores, sample.direction(curve.weight))
+        inside = np.abs(f.breakpoints) <= result.percent
         first = int(np.argmax(inside)) if np.any(inside) else len(f.breakpoints)
         values = f.values[first : first + inside.sum() + 1]
         jumps = np.abs(np.diff(values))
@@ -87,8 +87,8 @@ def test_steps_equal_brute_force(seed, model):
 @settings(max_examples=15)
 def test_the_best_is_where_it_is_said_to_be(seed):
     model, data = network(seed), judged(seed)
-    found = smoothness(data, model, samples=[], points=5)
-    for curve in found.curves:
+    result = smoothness(data, model, samples=[], points=5)
+    for curve in result.curves:
         assert -100 <= curve.low <= curve.high <= 100
         assert value_of(changed(model, curve.weight, (curve.low + curve.high) / 2), data) == pytest.approx(curve.best, abs=1e-12)
         assert curve.best >= max(curve.values) - 1e-12
@@ -109,28 +109,28 @@ def test_a_value_at_a_single_point_is_no_step():
     """At half its weight one query gains what the other loses; there documents tie, and both are worth less."""
     X = 2 * [[1.0, 0.0], [0.0, 0.5]]
     data = er.RankingData.from_arrays(X, [1, 0, 0, 1], group=[2, 2], feature_names=NAMES[:2])
-    found = smoothness(data, er.Model(er.models.Linear(np.ones(2), NAMES[:2])), measure="RR(ties='pessimistic')", weights=1)
-    (curve,) = found.curves
-    f = found.profile("bm25")
+    result = smoothness(data, er.Model(er.models.Linear(np.ones(2), NAMES[:2])), measure="RR(ties='pessimistic')", weights=1)
+    (curve,) = result.curves
+    f = result.profile("bm25")
     assert (f.breakpoints.tolist(), f(-50.0), f(-49.0)) == ([-50.0], 0.5, 0.75)
     assert (curve.steps.count, curve.steps.largest, curve.span, curve.gain) == (0, 0.0, 0.0, 0.0)
 
 
 def test_doubling_all_weights_changes_no_curve():
     data = judged()
-    one, two = (smoothness(data, linear(np.array([1.0, -0.05, 3.0]) * factor), points=11) for factor in (1.0, 2.0))
-    for ours, theirs in zip(one.curves, two.curves, strict=True):
+    first, second = (smoothness(data, linear(np.array([1.0, -0.05, 3.0]) * factor), points=11) for factor in (1.0, 2.0))
+    for ours, theirs in zip(first.curves, second.curves, strict=True):
         assert replace(ours, weight=theirs.weight, low=0, high=0) == replace(theirs, low=0, high=0)
         assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), rel=1e-9)
 
 
 def test_the_profile_is_the_exact_step_function():
-    found = smoothness(judged(), linear(), samples=[5])
-    f = found.profile("dense", 5)
-    curve = next(curve for curve in found.of(5) if curve.weight.name == "dense")
-    assert f(found.grid).tolist() == list(curve.values)
+    result = smoothness(judged(), linear(), samples=[5])
+    f = result.profile("dense", 5)
+    curve = next(curve for curve in result.of(5) if curve.weight.name == "dense")
+    assert f(result.grid).tolist() == list(curve.values)
     assert np.all(np.abs(f.breakpoints) <= 100)
-    assert len(found.profile("dense").breakpoints) > len(f.breakpoints)
+    assert len(result.profile("dense").breakpoints) > len(f.breakpoints)
 
 
 # ---- how rough
@@ -148,13 +148,13 @@ def test_roughness(values):
 
 
 def test_more_queries_are_smoother_on_the_grid_and_in_each_step():
-    found = smoothness(judged(queries=800), linear(), samples=[20])
-    few, many = found.of(20), found.whole
+    result = smoothness(judged(queries=800), linear(), samples=[20])
+    few, many = result.of(20), result.whole
     assert np.median([c.grid.variation for c in few]) > np.median([c.grid.variation for c in many])
     for a, b in zip(few, many, strict=True):
         assert a.steps.largest > 10 * b.steps.largest
         assert a.steps.count < b.steps.count
-    assert "with 20 queries and" in found.verdict
+    assert "with 20 queries and" in result.verdict
 
 
 # ---- which weights, which queries
@@ -169,8 +169,8 @@ def test_weights_with_most_say_come_first():
 
 def test_a_network_has_all_its_outputs_and_its_largest_hidden_weights():
     model = network(units=3)
-    found = smoothness(judged(), model, samples=[], weights=2, points=3)
-    outputs, hidden = [c for c in found.curves if c.steps is not None], [c for c in found.curves if c.steps is None]
+    result = smoothness(judged(), model, samples=[], weights=2, points=3)
+    outputs, hidden = [c for c in result.curves if c.steps is not None], [c for c in result.curves if c.steps is None]
     assert [c.weight.name for c in outputs] == ["unit 1", "unit 2", "unit 3"]
     assert [c.weight.value for c in outputs] == model.scorer.output.tolist()
     largest = np.sort(np.abs(model.scorer.weights).ravel())[::-1][:2]
@@ -179,7 +179,7 @@ def test_a_network_has_all_its_outputs_and_its_largest_hidden_weights():
     assert hidden[0].weight.name == f"{NAMES[j]} in unit {u + 1}"
     assert model.scorer.weights[u, j] == hidden[0].weight.value
     with pytest.raises(IncompatibleError, match="not linear in"):
-        found.profile(hidden[0].weight.name)
+        result.profile(hidden[0].weight.name)
 
 
 def test_weights_that_move_no_score_are_left_out():
@@ -193,14 +193,14 @@ def test_weights_that_move_no_score_are_left_out():
 
 def test_samples():
     data = judged(queries=30)
-    found = smoothness(data, linear(), samples=[20, 5, 20, 30, 100])
-    assert list(found.samples) == [5, 20, 30]
-    assert {curve.queries for curve in found.curves} == {5, 20, 30}
-    few, more, every = (set(found.samples[size].data.qid.tolist()) for size in (5, 20, 30))
+    result = smoothness(data, linear(), samples=[20, 5, 20, 30, 100])
+    assert list(result.samples) == [5, 20, 30]
+    assert {curve.queries for curve in result.curves} == {5, 20, 30}
+    few, more, every = (set(result.samples[size].data.qid.tolist()) for size in (5, 20, 30))
     assert few < more < every == set(data.qid.tolist())
     other = smoothness(data, linear(), samples=[5], seed=1)
     assert set(other.samples[5].data.qid.tolist()) != few
-    assert other.whole == found.whole
+    assert other.whole == result.whole
     assert list(smoothness(data, linear()).samples) == [30]
 
 
@@ -211,10 +211,10 @@ def test_queries_that_do_not_count_are_in_no_sample():
     weight = np.ones(20)
     weight[5] = 0
     model, blank = linear(measure="nDCG(empty='skip')@5"), replace(data, y=y, query_weight=weight)
-    found = smoothness(blank, model, samples=[10])
-    assert (list(found.samples), found.skipped) == ([10, 14], 6)
+    result = smoothness(blank, model, samples=[10])
+    assert (list(result.samples), result.skipped) == ([10, 14], 6)
     measure = model.measure
-    assert found.whole[0].value == pytest.approx(value_of(model, blank, measure), abs=1e-12)
+    assert result.whole[0].value == pytest.approx(value_of(model, blank, measure), abs=1e-12)
 
 
 def test_rows_in_any_order_and_columns_by_name():
@@ -291,11 +291,11 @@ def test_optimality_of_a_network_says_what_to_do():
 
 @pytest.mark.parametrize("model", [linear(), network()], ids=["linear", "network"])
 def test_json_has_everything(model):
-    found = smoothness(judged(), model, samples=[5], points=5)
-    plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert (plain["measure"], plain["verdict"]) == (repr(found.measure), found.verdict)
+    result = smoothness(judged(), model, samples=[5], points=5)
+    plain = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    assert (plain["measure"], plain["verdict"]) == (repr(result.measure), result.verdict)
     assert plain["grid"] == [-100, -50, 0, 50, 100]
-    for ours, curve in zip(plain["curves"], found.curves, strict=True):
+    for ours, curve in zip(plain["curves"], result.curves, strict=True):
         assert (ours["weight"], ours["trained"], ours["queries"]) == (curve.weight.name, curve.weight.value, curve.queries)
         assert (ours["values"], ours["exact"], ours["gain"]) == (list(curve.values), curve.weight.is_linear, curve.gain)
         assert (ours["steps"] is None) != curve.weight.is_linear
@@ -304,9 +304,9 @@ def test_json_has_everything(model):
 def test_a_model_at_the_top_is_said_to_be():
     data = judged()
     ranker = er.DirectRank(measure="nDCG@5", bags=0, max_iter=100).fit(data)
-    found = smoothness(data, ranker)
-    assert all(curve.gain == pytest.approx(0, abs=1e-12) for curve in found.curves)
-    assert "no weight has a better value within 100% of its own" in found.verdict
+    result = smoothness(data, ranker)
+    assert all(curve.gain == pytest.approx(0, abs=1e-12) for curve in result.curves)
+    assert "no weight has a better value within 100% of its own" in result.verdict
     moved = smoothness(data, replace(ranker.model_, scorer=replace(ranker.model_.scorer, weights=ranker.model_.scorer.weights[::-1])))
     assert "have a better value within 100% of their own" in repr(moved)
 
@@ -325,9 +325,9 @@ def command(tmp_path, monkeypatch):
     replace(model, scorer=replace(model.scorer, feature_names=("1", "2", "3"))).save("net.json")
 
     def run(*words, probe="smoothness"):
-        done = CliRunner().invoke(app, ["inspect", probe, *words], env={"COLUMNS": "200"})
-        assert done.exception is None or isinstance(done.exception, SystemExit)
-        return done
+        result = CliRunner().invoke(app, ["inspect", probe, *words], env={"COLUMNS": "200"})
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return result
 
     return run
 
@@ -335,17 +335,17 @@ def command(tmp_path, monkeypatch):
 @pytest.mark.parametrize("model", ["weights.json", "net.json"])
 def test_command_prints_what_the_library_finds(command, model):
     words = ["--percent", "30", "--weights", "2", "--sample", "4", "--sample", "7", "--points", "5", "--seed", "2", "--threads", "1"]
-    done = command(model, "data.txt", "-m", "AP", "--json", *words)
-    assert done.exit_code == 0
+    result = command(model, "data.txt", "-m", "AP", "--json", *words)
+    assert result.exit_code == 0
     theirs = smoothness(er.read("data.txt"), er.load(model), measure="AP", percent=30.0, weights=2, samples=[4, 7], points=5, seed=2)
-    assert json.loads(done.stdout) == json.loads(json.dumps(theirs.to_json()))
+    assert json.loads(result.stdout) == json.loads(json.dumps(theirs.to_json()))
 
 
 def test_command_for_people(command, tmp_path):
-    done = command("net.json", "data.txt", "--sample", "5", "--plot", "p.png")
-    assert done.exit_code == 0
+    result = command("net.json", "data.txt", "--sample", "5", "--plot", "p.png")
+    assert result.exit_code == 0
     for part in ("by number of queries", "all 12 queries", "unit 4", "sampled", "nDCG@5", "variation (2%)", "In steps of 2%"):
-        assert part in done.stdout
+        assert part in result.stdout
     assert (tmp_path / "p.png").stat().st_size > 1000
     refused = command("net.json", "data.txt", "--plot", "p.png")
     assert refused.exit_code == 2
@@ -354,7 +354,7 @@ def test_command_for_people(command, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("weights.json", "data.txt"), "name one, e.g. measure='nDCG@10' (--measure nDCG@10)"),
         (("weights.json", "data.txt", "-m", "nonsense"), "nonsense"),
@@ -367,14 +367,14 @@ def test_command_for_people(command, tmp_path):
         (("nowhere.json", "data.txt"), "nowhere.json does not exist"),
     ],
 )
-def test_command_with_bad_input(command, words, said):
-    done = command(*words)
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert done.stdout == ""
+def test_command_with_bad_input(command, words, message):
+    result = command(*words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
 
 
 def test_probe_optimality_of_a_network_names_the_other_probe(command):
-    done = command("net.json", "data.txt", probe="optimality")
-    assert done.exit_code == 2
-    assert "inspect smoothness" in done.stderr
+    result = command("net.json", "data.txt", probe="optimality")
+    assert result.exit_code == 2
+    assert "inspect smoothness" in result.stderr

@@ -67,9 +67,9 @@ def test_long_queries_with_ties_near_ties_and_documents_without_a_rank(threads):
 @given(MEASURES, st.sampled_from(["input", "pessimistic", "expected", "docid"]), st.integers(0, 200))
 def test_two_measures_at_once_are_each_alone(measure, ties, seed):
     data, scores = judged(seed), np.random.default_rng(seed).integers(-1, 2, 20) * (1 + 2.0**-30)
-    one, other = replace(measure, empty=0).on(data), replace(measure, empty=0, ties=ties).on(data)
-    assert [each.tobytes() for each in values_of([one, other], scores)[0]] == [each.values(scores).tobytes() for each in (one, other)]
-    assert one.with_ties(ties).mean(scores) == other.mean(scores)
+    first, second = replace(measure, empty=0).on(data), replace(measure, empty=0, ties=ties).on(data)
+    assert [each.tobytes() for each in values_of([first, second], scores)[0]] == [each.values(scores).tobytes() for each in (first, second)]
+    assert first.with_ties(ties).mean(scores) == second.mean(scores)
 
 
 def test_one_kernel_may_read_different_grades():

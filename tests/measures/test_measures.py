@@ -67,12 +67,12 @@ def test_long_lists_and_threads(measure, seed):
     s[rng.random(len(qid)) < 0.05] = -math.inf  # not retrieved
     if measure.ties == "expected":
         s = np.where(rng.random(len(s)) < 0.1, np.round(s, 1), s)
-    one, two = per_query(measure, y, s, qid, threads=1), per_query(measure, y, s, qid, threads=2)
-    assert np.array_equal(list(one.values()), list(two.values()), equal_nan=True)
+    first, second = per_query(measure, y, s, qid, threads=1), per_query(measure, y, s, qid, threads=2)
+    assert np.array_equal(list(first.values()), list(second.values()), equal_nan=True)
     if measure.ties != "expected":
         for q in (0, 2, 3, 4, 7):
             theirs = reference.query_value(measure, y[qid == q], s[qid == q])
-            assert one[q] == pytest.approx(theirs, rel=1e-11, abs=1e-12, nan_ok=True)
+            assert first[q] == pytest.approx(theirs, rel=1e-11, abs=1e-12, nan_ok=True)
 
 
 @given(rows=queries(), measure=MEASURES, seed=st.integers(0, 100))
@@ -142,8 +142,8 @@ def test_intervals_cover_the_mean_and_repeat():
     qid = np.repeat(np.arange(200), 10)
     data = er.RankingData.from_arrays(None, rng.integers(0, 3, 2000), qid=qid)
     scores = rng.normal(size=2000)
-    one, two = (er.evaluate(data, scores, ["nDCG@5", "AP"], seed=3).intervals for _ in range(2))
-    assert one == two
+    first, second = (er.evaluate(data, scores, ["nDCG@5", "AP"], seed=3).intervals for _ in range(2))
+    assert first == second
     evaluation = er.evaluate(data, scores, "nDCG@5")
     low, high = evaluation["nDCG@5"].interval
     error = evaluation.per_query[0].std(ddof=1) / math.sqrt(200)
@@ -164,7 +164,7 @@ def test_intervals_are_weighted():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("nDCGG@10", "did you mean nDCG.*; there are AP, Bpref, DCG"),
         ("foo", "there are AP"),
@@ -201,8 +201,8 @@ def test_intervals_are_weighted():
         (None, "is not a measure"),
     ],
 )
-def test_bad_measures_are_explained(text, said):
-    with pytest.raises(er.errors.MeasureError, match=said):
+def test_bad_measures_are_explained(text, message):
+    with pytest.raises(er.errors.MeasureError, match=message):
         er.parse_measure(text)
 
 

@@ -107,11 +107,11 @@ FILES = {
 @pytest.mark.parametrize("name", FILES)
 def test_files_that_ask_for_more_than_they_hold(name, tmp_path):
     """In a process with 1 GiB beyond the libraries and a minute of computing."""
-    made, said = FILES[name]
+    made, message = FILES[name]
     (tmp_path / name).write_bytes(made())
-    done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / name)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert re.search(rf"{name}: .*{said}", done.stdout), done.stdout
+    result = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / name)], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert re.search(rf"{name}: .*{message}", result.stdout), result.stdout
 
 
 def test_many_features_and_few_trees_are_read(tmp_path):

@@ -143,20 +143,20 @@ def xgboost_record():
 
 
 def changed(record, path, value):
-    found = copy.deepcopy(record)
+    result = copy.deepcopy(record)
     *above, last = path
-    at = found
+    at = result
     for name in above:
         at = at[name]
     at[last] = value
-    return found
+    return result
 
 
 TREE = ("learner", "gradient_booster", "model", "trees", 1)
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("path", "value", "message"),
     [
         ((*TREE, "left_children", 0), 0, "tree 1: node 0 is the child of two nodes"),
         ((*TREE, "right_children", 0), 10**6, "tree 1: there is a child 1000000 but there are"),
@@ -182,10 +182,10 @@ TREE = ("learner", "gradient_booster", "model", "trees", 1)
         (("learner", "objective"), [], "learner.objective.name is None"),
     ],
 )
-def test_damaged_xgboost_models_are_refused_with_the_place(path, value, said, tmp_path):
+def test_damaged_xgboost_models_are_refused_with_the_place(path, value, message, tmp_path):
     file = tmp_path / "m.json"
     file.write_text(json.dumps(changed(xgboost_record(), path, value)))
-    with pytest.raises(er.errors.DataError, match=rf"m\.json: .*{said}"):
+    with pytest.raises(er.errors.DataError, match=rf"m\.json: .*{message}"):
         er.load(file)
 
 
@@ -262,7 +262,7 @@ def boosted_ubj():
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"{L" + b"\x7f" * 8 + b"learner", "items are declared"),
         (b"{" + name("learner") + b"[" * 200, "at depth"),
@@ -275,9 +275,9 @@ def boosted_ubj():
         (b"{U\x07learnerS" + b"U\x02\xff\xff}", "not UTF-8"),
     ],
 )
-def test_wild_ubjson_is_refused(data, said, tmp_path):
+def test_wild_ubjson_is_refused(data, message, tmp_path):
     (tmp_path / "m.ubj").write_bytes(data)
-    with pytest.raises(er.errors.DataError, match=rf"m\.ubj: .*({said})"):
+    with pytest.raises(er.errors.DataError, match=rf"m\.ubj: .*({message})"):
         er.load(tmp_path / "m.ubj")
 
 
@@ -319,7 +319,7 @@ def catboost_record(symmetric=True):
 
 
 @pytest.mark.parametrize(
-    ("symmetric", "path", "value", "said"),
+    ("symmetric", "path", "value", "message"),
     [
         (True, ("oblivious_trees", 1, "leaf_values"), [1.0] * 16, "tree 1 has 16 values for 8 leaves; a ranking needs one"),
         (True, ("oblivious_trees", 1, "leaf_values", 0), 1e999, "tree 1|not a JSON number"),
@@ -337,10 +337,10 @@ def catboost_record(symmetric=True):
         (False, ("trees", 1, "split", "float_feature_index"), -1, "tree 1: node 0 splits at feature -1"),
     ],
 )
-def test_damaged_catboost_models_are_refused_with_the_place(symmetric, path, value, said, tmp_path):
+def test_damaged_catboost_models_are_refused_with_the_place(symmetric, path, value, message, tmp_path):
     file = tmp_path / "m.json"
     file.write_text(json.dumps(changed(catboost_record(symmetric), path, value)))
-    with pytest.raises(er.errors.DataError, match=said):
+    with pytest.raises(er.errors.DataError, match=message):
         er.load(file)
 
 
@@ -402,7 +402,7 @@ def test_ranklib_forests_and_weights(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("## {name}", "## RankNet", "model of 'RankNet' cannot be read; give one of LambdaMART, MART, Random Forests, Coordinate Ascent"),
         ('pos="right"', 'pos="left"', "tree 0: node 1: expected the right split, found split"),
@@ -424,10 +424,10 @@ def test_ranklib_forests_and_weights(tmp_path):
         ("  <tree", "  <tre", "expected a tree after . trees, found 'tre'"),
     ],
 )
-def test_damaged_ranklib_models_are_refused_with_the_place(old, new, said, tmp_path):
+def test_damaged_ranklib_models_are_refused_with_the_place(old, new, message, tmp_path):
     assert old in FOREST
     (tmp_path / "m.txt").write_text(FOREST.replace(old, new, 1).format(name="MART"))
-    with pytest.raises(er.errors.DataError, match=rf"m\.txt: .*{said}"):
+    with pytest.raises(er.errors.DataError, match=rf"m\.txt: .*{message}"):
         er.load(tmp_path / "m.txt")
 
 
@@ -470,13 +470,13 @@ def test_linear_models_of_scikit_learn():
 
 def test_objects_that_cannot_be_read_are_named():
     X, y, _ = drawn(holes=False)
-    for estimator, said in (
+    for estimator, message in (
         (LogisticRegression().fit(X, y), "gives 4 scores per row"),
         (make_pipeline(MinMaxScaler(), Ridge()).fit(X, y), "the pipeline has a MinMaxScaler"),
         (Ridge(), "a Ridge cannot be read"),
         (object(), "a object cannot be read"),
     ):
-        with pytest.raises(er.errors.IncompatibleError, match=said):
+        with pytest.raises(er.errors.IncompatibleError, match=message):
             er.from_estimator(estimator)
 
 
@@ -505,8 +505,8 @@ def test_commands_take_models_of_other_libraries(tmp_path):
     (tmp_path / "ranklib.txt").write_text(FOREST.format(name="LambdaMART"))  # which looks at feature 2 of 3
     for model in ("xgboost.ubj", "catboost.json", "ranklib.txt"):
         for words in (["predict"], ["inspect", "importance", "-m", "nDCG@5"]):
-            done = CliRunner().invoke(app, [*words, str(tmp_path / model), str(tmp_path / "d.txt"), "--json"])
-            assert done.exit_code == 0, done.output
+            result = CliRunner().invoke(app, [*words, str(tmp_path / model), str(tmp_path / "d.txt"), "--json"])
+            assert result.exit_code == 0, result.output
             if words == ["predict"]:
                 ours = er.load(tmp_path / model, n_features=3).predict(data)
-                assert np.array_equal(np.array(json.loads(done.stdout)["scores"]), ours)
+                assert np.array_equal(np.array(json.loads(result.stdout)["scores"]), ours)

@@ -56,7 +56,7 @@ def in_tree(name, change):
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "said"),
+    ("name", "change", "message"),
     [
         ("left_child", lambda words: " ".join(["9", *words[1:]]), "tree 1: child 9 is out of range"),
         ("left_child", lambda words: " ".join(["-9", *words[1:]]), "tree 1: child -9 is out of range"),
@@ -82,14 +82,14 @@ def in_tree(name, change):
         ("is_linear", lambda words: "1", "tree 1 has linear models in its leaves; train with linear_tree=false"),
     ],
 )
-def test_damage_is_named_with_its_tree(name, change, said):
+def test_damage_is_named_with_its_tree(name, change, message):
     assert in_tree(name, " ".join) == TEXT
-    with pytest.raises(er.errors.DataError, match=said):
+    with pytest.raises(er.errors.DataError, match=message):
         er.models.TreeEnsemble.of_lightgbm(in_tree(name, change))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "begins with a line 'tree', not ''; give what Booster.model_to_string returns"),
         (TEXT.replace("version=v4", "version=v3"), "version 'v3'; load and save it with LightGBM 4"),
@@ -101,22 +101,22 @@ def test_damage_is_named_with_its_tree(name, change, said):
         (TEXT.replace("Tree=1\n", "Tree=1\nnum_leaves=3\n"), "the header announces trees"),
     ],
 )
-def test_text_that_cannot_be_read_is_refused_with_the_remedy(text, said):
-    with pytest.raises(er.errors.DataError, match=said):
+def test_text_that_cannot_be_read_is_refused_with_the_remedy(text, message):
+    with pytest.raises(er.errors.DataError, match=message):
         er.models.TreeEnsemble.of_lightgbm(text)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "message"),
     [
         ({"linear_tree": True}, "linear models in its leaves"),
         ({"objective": "multiclass", "num_class": 9}, "'9' scores per row"),
         ({"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}, "a random forest, whose scores are means"),
     ],
 )
-def test_other_kinds_of_lightgbm_models_are_refused(given, said):
-    with pytest.raises(er.errors.DataError, match=said):
-        er.models.TreeEnsemble.of_lightgbm(trained(categorical=False, **given).model_to_string())
+def test_other_kinds_of_lightgbm_models_are_refused(arguments, message):
+    with pytest.raises(er.errors.DataError, match=message):
+        er.models.TreeEnsemble.of_lightgbm(trained(categorical=False, **arguments).model_to_string())
 
 
 @given(boosters(), st.integers(0, 99))

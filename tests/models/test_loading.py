@@ -21,8 +21,8 @@ print(type(load(sys.argv[1])).__name__, *sorted(sys.modules))
 
 def loaded_in_new_process(path):
     """The class of what is in the file, and all modules of the process that has loaded it."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM, path], capture_output=True, text=True, check=True)
-    kind, *modules = done.stdout.split()
+    result = subprocess.run([sys.executable, "-c", PROGRAM, path], capture_output=True, text=True, check=True)
+    kind, *modules = result.stdout.split()
     return kind, set(modules)
 
 

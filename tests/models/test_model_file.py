@@ -136,14 +136,14 @@ def test_cards_say_what_is_known():
     ranker = er.Ridge(bags=3, bagging="cross-fit").fit(judged())
     page = ranker.model_.card()
     low, high = ranker.estimate_.interval
-    for said in (
+    for message in (
         f"{ranker.estimate_.mean:.6g}",
         f"{low:.4g} .. {high:.4g}",
         "| queries | 10 |",
         "| documents | 80 |",
         "bagging | cross-fit",
     ):
-        assert said in page
+        assert message in page
     wide = er.Model(er.models.Linear(np.arange(1.0, 151.0))).card()
     assert "The first 100 of 150 features" in wide
     assert "column 149" in wide

@@ -58,9 +58,9 @@ def test_scores_are_weighted_sums(X, weights):
 
 def test_scores_do_not_depend_on_threads_or_neighbors():
     X, linear = random_matrix(5000, 30), er.models.Linear(np.random.default_rng(0).standard_normal(30))
-    one = linear.score(X, threads=1)
-    assert np.array_equal(one, linear.score(X, threads=2))
-    assert np.array_equal(one[1234:1300], linear.score(X[1234:1300]))
+    first = linear.score(X, threads=1)
+    assert np.array_equal(first, linear.score(X, threads=2))
+    assert np.array_equal(first[1234:1300], linear.score(X[1234:1300]))
 
 
 def test_a_scorer_cannot_be_changed():
@@ -104,7 +104,7 @@ def test_missing_values_are_refused_with_their_columns():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (([],), "at least one number"),
         (([[1.0]],), "at least one number"),
@@ -118,8 +118,8 @@ def test_missing_values_are_refused_with_their_columns():
         (([1.0], ("a",), "mean", [0.0, 1.0]), "2 values for 1 features"),
     ],
 )
-def test_bad_scorers_are_refused(arguments, said):
-    with pytest.raises(er.errors.DataError, match=said):
+def test_bad_scorers_are_refused(arguments, message):
+    with pytest.raises(er.errors.DataError, match=message):
         er.models.Linear(*arguments)
 
 
@@ -236,7 +236,7 @@ def changed(**changes):
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "message"),
     [
         ("", "not a model"),
         ("weights", "not a model"),
@@ -266,9 +266,9 @@ def changed(**changes):
         (changed(scorer={"kind": "linear", "weights": [1], "missing": "mean", "fill": [1, 2]}), "2 values for 1"),
     ],
 )
-def test_bad_files_are_refused_with_their_path(tmp_path, written, said):
+def test_bad_files_are_refused_with_their_path(tmp_path, written, message):
     (tmp_path / "bad.json").write_text(written, "latin-1")
-    with pytest.raises(er.errors.DataError, match=rf"bad\.json.*{said}"):
+    with pytest.raises(er.errors.DataError, match=rf"bad\.json.*{message}"):
         er.load(tmp_path / "bad.json")
 
 
@@ -360,8 +360,8 @@ def test_frames_are_matched_by_name():
 def test_other_features_are_refused_by_name():
     model = model_of([1.0] * 12, tuple(f"f{j:02}" for j in range(12)))
     data = er.RankingData.from_arrays(random_matrix(4, 3), np.zeros(4), group=[4], feature_names=["f00", "g", "h"])
-    said = "it lacks f01, f02, f03, f04, f05, f06, f07, f08, ... (11 in all); it has besides g, h; give the 12 features of the model"
-    with pytest.raises(er.errors.IncompatibleError, match=re.escape(said)):
+    message = "it lacks f01, f02, f03, f04, f05, f06, f07, f08, ... (11 in all); it has besides g, h; give the 12 features of the model"
+    with pytest.raises(er.errors.IncompatibleError, match=re.escape(message)):
         model.predict(data)
 
 
@@ -465,7 +465,7 @@ def test_a_kind_that_is_no_kind(tmp_path, value):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[" * 100_000, "nested too deeply"),
         ("[" + "9" * 1_000_000 + "]", "1,000,000 digits"),
@@ -473,10 +473,10 @@ def test_a_kind_that_is_no_kind(tmp_path, value):
         ('{"weights": [' + ", ".join(["1"] * 1000) + ', "' + "x" * 100_000 + '"]}', "has the value 'xxx"),
     ],
 )
-def test_large_files_are_refused_at_once_and_in_few_words(tmp_path, text, said):
+def test_large_files_are_refused_at_once_and_in_few_words(tmp_path, text, message):
     (tmp_path / "m.json").write_text(text)
     start = time.process_time()  # which no other process takes
-    with pytest.raises(er.errors.DataError, match=said) as refused:
+    with pytest.raises(er.errors.DataError, match=message) as refused:
         er.load(tmp_path / "m.json")
     assert len(str(refused.value)) < 400
     assert time.process_time() - start < 5
@@ -485,8 +485,8 @@ def test_large_files_are_refused_at_once_and_in_few_words(tmp_path, text, said):
 def test_devices_folders_and_pipes_are_no_models(tmp_path, monkeypatch):
     monkeypatch.setattr(pipes, "PATIENCE", 0.1)
     os.mkfifo(tmp_path / "pipe")
-    for path, said in (("/dev/zero", "a device"), (tmp_path, "a folder"), (tmp_path / "pipe", "nothing writes")):
-        with pytest.raises(er.errors.DataError, match=said):
+    for path, message in (("/dev/zero", "a device"), (tmp_path, "a folder"), (tmp_path / "pipe", "nothing writes")):
+        with pytest.raises(er.errors.DataError, match=message):
             er.load(path)
     monkeypatch.setattr("exactrank.loading.MOST", 1 << 20)
     (tmp_path / "bomb.json").write_bytes(gzip.compress(b" " * (5 << 20)))

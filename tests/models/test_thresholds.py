@@ -49,9 +49,9 @@ def test_scores_do_not_depend_on_threads_or_neighbors():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20_000, 5)).astype(np.float32)
     scorer = er.models.Thresholds.from_steps(np.c_[rng.integers(0, 5, 300), rng.standard_normal(300), rng.standard_normal(300)], 5)
-    one = scorer.score(X, threads=1)
-    assert np.array_equal(one, scorer.score(X, threads=3))
-    assert np.array_equal(one[5000:5100], scorer.score(X[5000:5100]))
+    first = scorer.score(X, threads=1)
+    assert np.array_equal(first, scorer.score(X, threads=3))
+    assert np.array_equal(first[5000:5100], scorer.score(X[5000:5100]))
 
 
 @given(STEPS, st.booleans(), st.sampled_from(["error", "zero", "mean"]))
@@ -97,7 +97,7 @@ def test_a_scorer_cannot_be_changed():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (((), ()), "0 lists of thresholds and 0 of jumps"),
         ((([1.0],), ()), "1 lists of thresholds and 0 of jumps"),
@@ -109,8 +109,8 @@ def test_a_scorer_cannot_be_changed():
         ((([1.0],), ([1.0],), ("a",), "mean"), "needs fill"),
     ],
 )
-def test_bad_scorers_are_refused(arguments, said):
-    with pytest.raises(er.errors.DataError, match=said):
+def test_bad_scorers_are_refused(arguments, message):
+    with pytest.raises(er.errors.DataError, match=message):
         er.models.Thresholds(*arguments)
 
 
@@ -120,7 +120,7 @@ def test_other_columns_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("steps", "said"),
+    ("steps", "message"),
     [
         (None, "expected steps by feature name"),
         ({}, "expected steps by feature name"),
@@ -132,6 +132,6 @@ def test_other_columns_are_refused():
         ([[[2.0, 1.0], [1.0, 1.0]]], "sort them"),
     ],
 )
-def test_bad_records_are_refused_with_their_place(steps, said):
-    with pytest.raises(er.errors.DataError, match=rf"m\.json: .*{said}"):
+def test_bad_records_are_refused_with_their_place(steps, message):
+    with pytest.raises(er.errors.DataError, match=rf"m\.json: .*{message}"):
         er.models.Thresholds.from_record({"kind": "thresholds", "steps": steps}, "m.json")

@@ -45,9 +45,16 @@ def trained(seed=0, trees=3, categorical=True, **more):
     X, rng = rows(seed), np.random.default_rng([seed, 1])
     y = 0.1 * np.nan_to_num(X[:, 0]) + 2 * np.isnan(X[:, 0]) + (X[:, 1] == 0) + np.sin(np.nan_to_num(X[:, 3])) + rng.normal(0, 0.2, len(X))
     y = y > 1 if more.get("objective") == "binary" else np.abs(y).astype(int) if more.get("objective") == "multiclass" else y
-    given = {"verbose": -1, "num_threads": 1, "cat_smooth": 1, "min_data_per_group": 1, "min_data_in_leaf": 1, "min_data_in_bin": 1} | more
-    data = lgb.Dataset(X, np.asarray(y, float), categorical_feature=[3] if categorical else [], params=given)
-    return lgb.train(given | {"min_sum_hessian_in_leaf": 0}, data, trees)
+    arguments = {
+        "verbose": -1,
+        "num_threads": 1,
+        "cat_smooth": 1,
+        "min_data_per_group": 1,
+        "min_data_in_leaf": 1,
+        "min_data_in_bin": 1,
+    } | more
+    data = lgb.Dataset(X, np.asarray(y, float), categorical_feature=[3] if categorical else [], params=arguments)
+    return lgb.train(arguments | {"min_sum_hessian_in_leaf": 0}, data, trees)
 
 
 def ensemble(text, *common):
@@ -101,13 +108,13 @@ def test_scores_do_not_depend_on_threads_or_neighbors():
     X = np.tile(rows(5, 1000), (60, 1)) + np.arange(4, dtype=np.float32)
     booster = trained(5, 30, num_leaves=200)
     scorer = ensemble(booster.model_to_string())
-    one = scorer.score(X, threads=1)
-    assert one.tobytes() == scorer.score(X, threads=3).tobytes() == scorer.score(np.asfortranarray(X), threads=2).tobytes()
-    assert one[:3000].tobytes() == booster.predict(X[:3000], raw_score=True).tobytes()
+    first = scorer.score(X, threads=1)
+    assert first.tobytes() == scorer.score(X, threads=3).tobytes() == scorer.score(np.asfortranarray(X), threads=2).tobytes()
+    assert first[:3000].tobytes() == booster.predict(X[:3000], raw_score=True).tobytes()
     for lanes in (4, 8, 16):
-        assert one.tobytes() == scorer.table.native.scores(X, 2, lanes).tobytes()
+        assert first.tobytes() == scorer.table.native.scores(X, 2, lanes).tobytes()
     for count in (1, 3, 4, 15, 16, 17, 33, 63, 64, 65, 131):
-        assert one[777 : 777 + count].tobytes() == scorer.score(X[777 : 777 + count]).tobytes()
+        assert first[777 : 777 + count].tobytes() == scorer.score(X[777 : 777 + count]).tobytes()
     assert len(scorer.score(X[:0])) == 0
 
 
@@ -143,7 +150,7 @@ def test_missing_values_by_policy():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "message"),
     [
         ({"missing": "keep", "fill": np.zeros(4)}, 'missing="keep" has no fill'),
         ({"missing": "error", "fill": np.zeros(4)}, "has no fill"),
@@ -153,9 +160,9 @@ def test_missing_values_by_policy():
         ({"feature_names": ("a",)}, "for 1 features"),
     ],
 )
-def test_bad_scorers_are_refused(given, said):
-    with pytest.raises(er.errors.DataError, match=said):
-        er.models.TreeEnsemble(ensemble(TEXT).table, **given)
+def test_bad_scorers_are_refused(arguments, message):
+    with pytest.raises(er.errors.DataError, match=message):
+        er.models.TreeEnsemble(ensemble(TEXT).table, **arguments)
 
 
 def test_bad_questions_are_refused():
@@ -203,10 +210,10 @@ X = er.RankingData.from_arrays([[0.0, 1.0, 2.0, 3.0]], [0], group=[1]).X
 print(scorer.score(X).tolist(), scorer.contributions(X).tolist(), scorer.importance("split").tolist())
 er.models.TreeEnsemble.of_lightgbm(er.export(scorer, "lightgbm").content.decode())
 """
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "m.json")], capture_output=True, text=True, check=True)
+    result = subprocess.run([sys.executable, "-c", code, str(tmp_path / "m.json")], capture_output=True, text=True, check=True)
     scorer, X = ensemble(TEXT), np.array([[0, 1, 2, 3]], np.float32)
     ours = f"{scorer.score(X).tolist()} {scorer.contributions(X).tolist()} {scorer.importance('split').tolist()}"
-    assert done.stdout.strip() == ours
+    assert result.stdout.strip() == ours
 
 
 def same(ours, theirs):
@@ -232,7 +239,7 @@ def test_the_lines_of_version_1_still_load():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"lightgbm": None}, "trees need the lines"),
         ({"lightgbm": ["tree", 3], "features": []}, "trees need the lines"),
@@ -249,14 +256,14 @@ def test_the_lines_of_version_1_still_load():
         ({"levels": {"a": "xy"}}, "levels: expected lists of texts"),
     ],
 )
-def test_bad_records_are_refused_with_their_place(change, said):
+def test_bad_records_are_refused_with_their_place(change, message):
     record = json.loads(json.dumps(ensemble(TEXT).to_record()))
-    with pytest.raises(er.errors.DataError, match=rf"m\.json: .*({said})"):
+    with pytest.raises(er.errors.DataError, match=rf"m\.json: .*({message})"):
         er.models.TreeEnsemble.from_record(record | change, "m.json")
 
 
 @pytest.mark.parametrize(
-    ("key", "change", "said"),
+    ("key", "change", "message"),
     [
         ("left", lambda left: [9, *left[1:]], "child 9 is out of range"),
         ("left", lambda left: [-9, *left[1:]], "child -9 is out of range"),
@@ -289,17 +296,17 @@ def test_bad_records_are_refused_with_their_place(change, said):
         ),
     ],
 )
-def test_damage_to_a_tree_is_named_with_it(key, change, said):
+def test_damage_to_a_tree_is_named_with_it(key, change, message):
     record = json.loads(json.dumps(ensemble(TEXT).to_record()))
     tree = record["trees"][1]
     assert len(tree["feature"]) == 7
     tree[key] = change(tree[key])
-    with pytest.raises(er.errors.DataError, match=rf"^m\.json: tree 1: {said}.*; (train or copy|number categories)"):
+    with pytest.raises(er.errors.DataError, match=rf"^m\.json: tree 1: {message}.*; (train or copy|number categories)"):
         er.models.TreeEnsemble.from_record(record, "m.json")
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"start": [0, 3]}, "start must end at 2"),
         ({"feature": [0, 2]}, "feature is out of range"),
@@ -311,11 +318,12 @@ def test_damage_to_a_tree_is_named_with_it(key, change, said):
         ({"set_start": [0, 2]}, "set_start must end at 1"),
     ],
 )
-def test_the_kernel_follows_no_wild_index(change, said):
-    given = {"start": [0, 2], "feature": [0, 1], "threshold": [0.0, 0.0], "decision": [0, 1], "left": [1, -1], "right": [-2, -3]}
-    given |= {"leaf_value": [1.0, 2.0, 3.0], "set_start": [0, 1], "sets": [1]} | change
+def test_the_kernel_follows_no_wild_index(change, message):
+    arguments = {"start": [0, 2], "feature": [0, 1], "threshold": [0.0, 0.0], "decision": [0, 1], "left": [1, -1], "right": [-2, -3]}
+    arguments |= {"leaf_value": [1.0, 2.0, 3.0], "set_start": [0, 1], "sets": [1]} | change
     types = {"start": np.int64, "feature": np.int32, "decision": np.uint8, "left": np.int32, "right": np.int32, "set_start": np.int64}
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         _core.Trees(
-            2, **{name: np.array(values, types.get(name, np.uint32 if name == "sets" else np.float64)) for name, values in given.items()}
+            2,
+            **{name: np.array(values, types.get(name, np.uint32 if name == "sets" else np.float64)) for name, values in arguments.items()},
         )

@@ -78,7 +78,7 @@ def test_arrays_cannot_be_changed_and_copies_are_the_same():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda table: table.scale([1.0]), "1 weights, 1.0, for 3 trees; give one finite weight per tree"),
         (lambda table: table.scale([1.0, np.nan, 1.0]), "give one finite weight per tree"),
@@ -88,9 +88,9 @@ def test_arrays_cannot_be_changed_and_copies_are_the_same():
         (lambda table: table.join(table_of([STUMP], 2)), "4 and 2 features; join only trees of the same features"),
     ],
 )
-def test_changes_that_make_no_sense_are_refused(change, said):
+def test_changes_that_make_no_sense_are_refused(change, message):
     table = ensemble(trained(trees=3).model_to_string()).table.scale([1.0, 1.0, 100.0])
-    with pytest.raises(er.errors.ExactRankError, match=said):
+    with pytest.raises(er.errors.ExactRankError, match=message):
         change(table)
 
 
@@ -103,7 +103,7 @@ SOUND = {
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"n_features": 0}, "the trees read 0 features"),
         ({"start": [0, 0, 3]}, "start does not rise from 0 to 2"),
@@ -131,10 +131,10 @@ SOUND = {
         ({"sets": [1 << 32]}, "does not have 32 bits"),
     ],
 )
-def test_wrong_arrays_are_refused_with_the_tree_and_the_value(change, said):
+def test_wrong_arrays_are_refused_with_the_tree_and_the_value(change, message):
     assert [field.name for field in fields(TreeTable)] == list(SOUND)
     assert TreeTable(**SOUND).native.scores(np.array([[0, 0], [0, 1], [1, 0]], np.float32), 1).tolist() == [1.5, 3.5, 2.5]
-    with pytest.raises(er.errors.DataError, match=said):
+    with pytest.raises(er.errors.DataError, match=message):
         TreeTable(**SOUND | change)
 
 
@@ -185,7 +185,7 @@ def test_plain_trees_score_as_they_are_walked(trees, seed):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "message"),
     [
         ({"left": [1, 0, -1]}, "tree 1: node 0 is the child of two nodes, or of one below it"),
         ({"right": [1, -1, -1]}, "tree 1: node 1 is the child of two"),
@@ -198,11 +198,11 @@ def test_plain_trees_score_as_they_are_walked(trees, seed):
         ({"cover": [0, -1, 1]}, "tree 1: node 1 has no cover"),
     ],
 )
-def test_what_is_no_tree_is_named_with_its_node(given, said):
+def test_what_is_no_tree_is_named_with_its_node(arguments, message):
     sound = {"feature": [1, 0, 0], "threshold": [0.5, 0, 0], "left": [1, -1, -1], "right": [2, -1, -1], "value": [0, 1.0, 2.0]}
     stump = PlainTree(**{name: np.array(values) for name, values in sound.items()})
     table_of([stump], 2)
-    with pytest.raises(er.errors.DataError, match=said):
-        table_of([stump, replace(stump, **{name: np.array(values) for name, values in given.items()})], 2)
+    with pytest.raises(er.errors.DataError, match=message):
+        table_of([stump, replace(stump, **{name: np.array(values) for name, values in arguments.items()})], 2)
     with pytest.raises(er.errors.DataError, match="no trees"):
         table_of([], 2)

@@ -35,12 +35,12 @@ def passes(folder: Path, tests: tuple[str, ...], seconds: float | None = None) -
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=seconds, check=False)
+        result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         return False
-    if done.returncode not in (0, 1):
-        raise SystemExit(f"pytest could not run {' '.join(tests)}:\n{done.stdout.decode()}")
-    return done.returncode == 0
+    if result.returncode not in (0, 1):
+        raise SystemExit(f"pytest could not run {' '.join(tests)}:\n{result.stdout.decode()}")
+    return result.returncode == 0
 
 
 def fate(mutant: Mutant, folder: Path) -> str:

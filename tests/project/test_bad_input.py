@@ -207,9 +207,9 @@ def test_files_have_plain_digits(kind, digits, tmp_path):
     "option", [("--trees", "1_0"), ("--learning-rate", "0_1"), ("--seed", "1_0"), ("--threads", "\u0661"), ("--depth", "1_0")]
 )
 def test_options_have_plain_digits(option, tmp_path):
-    done = invoke("train", "lambdamart", tmp_path / "a.txt", "--out", tmp_path / "a.json", *option)
-    assert done.exit_code == 2
-    assert f"Invalid value for '{option[0]}'" in done.output
+    result = invoke("train", "lambdamart", tmp_path / "a.txt", "--out", tmp_path / "a.json", *option)
+    assert result.exit_code == 2
+    assert f"Invalid value for '{option[0]}'" in result.output
 
 
 # ---- goals
@@ -222,9 +222,9 @@ def test_goals_that_nothing_reaches(goal, tmp_path):
         with pytest.raises(er.errors.IncompatibleError, match=says):
             use()
     er.write(DATA, tmp_path / "a.txt")
-    done = invoke("train", "directrank", tmp_path / "a.txt", "-m", goal, "--out", tmp_path / "a.json")
-    assert done.exit_code == 2
-    assert "nothing reaches" in done.output
+    result = invoke("train", "directrank", tmp_path / "a.txt", "-m", goal, "--out", tmp_path / "a.json")
+    assert result.exit_code == 2
+    assert "nothing reaches" in result.output
     assert not (tmp_path / "a.json").exists()
 
 
@@ -347,6 +347,6 @@ def test_links_that_lead_nowhere_and_links_on_the_command_line(tmp_path):
     with pytest.raises(er.errors.DataError, match=r"dangling\.txt is a symbolic link to nowhere, which does not exist; correct the link"):
         er.read(tmp_path / "dangling.txt")
     for arguments in (("info", tmp_path / "loop.txt"), ("train", "ridge", tmp_path / "loop.txt", "--out", tmp_path / "a.json")):
-        done = invoke(*arguments)
-        assert done.exit_code == 2
-        assert "loop.txt cannot be opened: its symbolic links lead in a circle" in done.output
+        result = invoke(*arguments)
+        assert result.exit_code == 2
+        assert "loop.txt cannot be opened: its symbolic links lead in a circle" in result.output

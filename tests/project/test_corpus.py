@@ -18,14 +18,14 @@ INPUTS = [f"{target.name}/{path.name}" for target in TARGETS.values() for path i
 @pytest.fixture(scope="module")
 def outcomes():
     """Each input is tried in a process of its own, with little memory and ten seconds."""
-    done = subprocess.run([sys.executable, "-m", "tests.fuzz", "--replay"], capture_output=True, text=True, check=True, timeout=300)
-    return json.loads(done.stdout)
+    result = subprocess.run([sys.executable, "-m", "tests.fuzz", "--replay"], capture_output=True, text=True, check=True, timeout=300)
+    return json.loads(result.stdout)
 
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_inputs_that_failed_once(outcomes, name):
-    verdict, said, told = outcomes[name]
-    assert verdict == name.partition("/")[2].partition("-")[0], f"{verdict}: {said}\n{told}"
+    verdict, said, message = outcomes[name]
+    assert verdict == name.partition("/")[2].partition("-")[0], f"{verdict}: {said}\n{message}"
 
 
 def test_the_judge_sees_defects(tmp_path):
@@ -42,13 +42,13 @@ def test_the_judge_sees_defects(tmp_path):
             path.read_bytes()
         ]()
 
-    said = {}
+    message = {}
     for word, seconds in ((b"crash", 60), (b"hang", 0.5), (b"fail", 60), (b"memory", 60)):
         (tmp_path / "input.txt").write_bytes(word)
-        said[word] = apart(Target("bad", ".txt", lambda rng: b"", misbehave), tmp_path / "input.txt", seconds)
-    assert {outcome.verdict for outcome in said.values()} == {"defect"}
-    assert said[b"crash"].said == "SIGABRT"
-    assert "hang" in said[b"hang"].said
-    assert "ZeroDivisionError" in said[b"fail"].said
-    assert "MemoryError" in said[b"memory"].said
+        message[word] = apart(Target("bad", ".txt", lambda rng: b"", misbehave), tmp_path / "input.txt", seconds)
+    assert {outcome.verdict for outcome in message.values()} == {"defect"}
+    assert message[b"crash"].said == "SIGABRT"
+    assert "hang" in message[b"hang"].said
+    assert "ZeroDivisionError" in message[b"fail"].said
+    assert "MemoryError" in message[b"memory"].said
     assert minimized(b"many bytes, of which X is the bad one", lambda content: b"X" in content) == b"X"

@@ -28,10 +28,10 @@ def benches(driver, inputs, tmp_path_factory):
 @pytest.mark.parametrize("name", QUICK)
 def test_every_call_may_fail_or_be_the_last(benches, name):
     chosen = CHOSEN if name in ("convert", "train") else FEW
-    found = {str(fault): swept(benches[name], fault, 25 if fault.kind == "allocate" else 1) for fault in chosen}
-    assert not [law for _, broken in found.values() for law in broken]
-    assert found["EIO at write 0"][0] >= 1
-    assert found["kill at rename 0"][0] >= 1
+    results = {str(fault): swept(benches[name], fault, 25 if fault.kind == "allocate" else 1) for fault in chosen}
+    assert not [law for _, broken in results.values() for law in broken]
+    assert results["EIO at write 0"][0] >= 1
+    assert results["kill at rename 0"][0] >= 1
 
 
 def test_the_shim_strikes(benches):

@@ -271,12 +271,12 @@ def test_a_feature_called_as_another_column_is_refused_in_a_frame_and_shown():
 
 
 def test_an_evaluation_has_one_row_per_query_and_shows_means():
-    found = result("evaluation")
-    frame = found.to_frame()
-    assert np.array_equal(frame["nDCG@10"], found["nDCG@10"].values)
-    assert f"{found.means['AP']:.4f}" in found._repr_html_()
-    low, high = found["AP"].interval
-    assert f"{low:.4f} to {high:.4f}" in found._repr_html_()
+    results = result("evaluation")
+    frame = results.to_frame()
+    assert np.array_equal(frame["nDCG@10"], results["nDCG@10"].values)
+    assert f"{results.means['AP']:.4f}" in results._repr_html_()
+    low, high = results["AP"].interval
+    assert f"{low:.4f} to {high:.4f}" in results._repr_html_()
 
 
 def test_a_small_table_says_how_much_more_there_is():
@@ -304,8 +304,8 @@ def test_a_frame_of_a_comparison_is_what_its_csv_holds(tmp_path):
 
 @pytest.mark.parametrize("name", PICTURED)
 def test_a_picture_returns_its_axes_and_goes_where_it_is_wanted(tmp_path, name):
-    found = result(name)
-    drawn = found.plot()
+    results = result(name)
+    drawn = results.plot()
     several = isinstance(drawn, np.ndarray)
     panels = drawn.ravel() if several else [drawn]
     assert all(isinstance(axes, Axes) for axes in panels)
@@ -313,17 +313,17 @@ def test_a_picture_returns_its_axes_and_goes_where_it_is_wanted(tmp_path, name):
     assert several == (name in ("comparison of sets", "optimality", "smoothness"))
     before = plt.get_fignums()
     ax = plt.figure().subplots()
-    assert found.plot(ax) is ax
+    assert results.plot(ax) is ax
     assert ax.has_data()
     path = tmp_path / "a.svg"
-    found.plot(path=path)
+    results.plot(path=path)
     assert path.read_text().startswith("<?xml")
     assert plt.get_fignums() == [*before, ax.figure.number]  # what is written leaves no figure behind
     with pytest.raises(er.errors.OutputExistsError):
-        found.plot(path=path)
-    found.plot(path=path, force=True)
+        results.plot(path=path)
+    results.plot(path=path, force=True)
     both = tmp_path / "both.png"
-    assert found.plot(ax, both) is ax
+    assert results.plot(ax, both) is ax
     assert both.read_bytes()[:4] == b"\x89PNG"
 
 
@@ -345,15 +345,15 @@ def test_all_results_are_looked_at():
 
 
 def _derived(kind):
-    found = {each for own in kind.__subclasses__() for each in (own, *_derived(own))}
-    return {each for each in found if each.__module__.startswith("exactrank.")}
+    results = {each for own in kind.__subclasses__() for each in (own, *_derived(own))}
+    return {each for each in results if each.__module__.startswith("exactrank.")}
 
 
 def test_pictures_without_matplotlib_say_what_to_install(monkeypatch):
-    found = result("history")
+    results = result("history")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(er.errors.IncompatibleError, match=r"pip install 'exactrank\[report\]'"):
-        found.plot()
+        results.plot()
     assert "<img" not in fusion()._repr_html_()
 
 

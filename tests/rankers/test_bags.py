@@ -92,11 +92,11 @@ def test_the_mean_of_one_kind_is_of_that_kind(kind):
 
 def test_sums_in_a_mean_come_apart():
     rng = np.random.default_rng(0)
-    one, two = mean_of([linear(rng), network(rng)]), trees(rng)
-    mean = mean_of([one, two])
+    first, second = mean_of([linear(rng), network(rng)]), trees(rng)
+    mean = mean_of([first, second])
     assert [part.kind for part in mean.parts] == ["linear", "network", "trees"]
     X = sample(0, holes=False)
-    np.testing.assert_allclose(mean.score(X), (one.score(X) + two.score(X)) / 2)
+    np.testing.assert_allclose(mean.score(X), (first.score(X) + second.score(X)) / 2)
 
 
 def test_a_sum_fills_missing_values_for_its_parts():
@@ -110,7 +110,7 @@ def test_a_sum_fills_missing_values_for_its_parts():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"weights": [1.0]}, "there are 1 weights for 2 parts"),
         ({"weights": [1.0, None]}, "weights: 1 has the value None"),
@@ -121,9 +121,9 @@ def test_a_sum_fills_missing_values_for_its_parts():
         ({"missing": "skip"}, "missing='skip' is not a policy"),
     ],
 )
-def test_bad_records_are_refused_with_their_place(change, said):
+def test_bad_records_are_refused_with_their_place(change, message):
     record = mean_of([linear(np.random.default_rng(0)), network(np.random.default_rng(1))]).to_record()
-    with pytest.raises(er.errors.DataError, match=rf"^m\.json: .*{said}"):
+    with pytest.raises(er.errors.DataError, match=rf"^m\.json: .*{message}"):
         er.models.Sum.from_record(record | change, "m.json")
 
 
@@ -188,10 +188,10 @@ def test_scores_out_of_fold_know_nothing_of_their_query(kind):
     grades = data.y.copy()
     grades[rows] = grades[rows][::-1] * 2 + 1
     other = replace(data, y=grades)
-    one, two = (RANKERS[kind](bags=4, bagging="cross-fit").fit(each) for each in (data, other))
-    np.testing.assert_allclose(data.group(one.oof_)[rows], data.group(two.oof_)[rows], rtol=1e-9)
-    assert not np.array_equal(one.oof_, two.oof_)
-    assert not np.array_equal(one.predict(data), two.predict(data))
+    first, second = (RANKERS[kind](bags=4, bagging="cross-fit").fit(each) for each in (data, other))
+    np.testing.assert_allclose(data.group(first.oof_)[rows], data.group(second.oof_)[rows], rtol=1e-9)
+    assert not np.array_equal(first.oof_, second.oof_)
+    assert not np.array_equal(first.predict(data), second.predict(data))
 
 
 def test_validation_data_are_learnt_from_where_parts_choose():
@@ -199,22 +199,22 @@ def test_validation_data_are_learnt_from_where_parts_choose():
     both = er.RankingData.from_arrays(
         np.concatenate([data.X, valid.X]), np.concatenate([data.y, valid.y]), group=np.concatenate([data.sizes, valid.sizes])
     )
-    one, two = er.Ridge("nDCG@5", bags=4).fit(data, valid=valid), er.Ridge("nDCG@5", bags=4).fit(both)
-    np.testing.assert_allclose(one.predict(valid), two.predict(valid), rtol=1e-9)
-    assert len(one.oof_) == data.n_documents
-    assert one.estimate_.mean == pytest.approx(two.estimate_.mean)
-    assert one.model_.training["valid"] is None
-    np.testing.assert_allclose(np.concatenate([one.oof_, one.valid_oof_]), two.oof_, rtol=1e-9)
-    assert not hasattr(two, "valid_oof_")
+    first, second = er.Ridge("nDCG@5", bags=4).fit(data, valid=valid), er.Ridge("nDCG@5", bags=4).fit(both)
+    np.testing.assert_allclose(first.predict(valid), second.predict(valid), rtol=1e-9)
+    assert len(first.oof_) == data.n_documents
+    assert first.estimate_.mean == pytest.approx(second.estimate_.mean)
+    assert first.model_.training["valid"] is None
+    np.testing.assert_allclose(np.concatenate([first.oof_, first.valid_oof_]), second.oof_, rtol=1e-9)
+    assert not hasattr(second, "valid_oof_")
 
 
 def test_scores_out_of_fold_of_validation_data_are_in_the_order_of_its_rows():
     data, valid = shuffled(), shuffled()
     rows = valid.group(np.arange(valid.n_documents))
     other = er.RankingData.from_arrays(valid.values, valid.y, group=valid.sizes)
-    one, two = (er.Ridge("nDCG@5", bags=4).fit(data, valid=each) for each in (valid, other))
-    np.testing.assert_allclose(one.valid_oof_[rows], two.valid_oof_)
-    assert not np.array_equal(one.valid_oof_, two.valid_oof_)
+    first, second = (er.Ridge("nDCG@5", bags=4).fit(data, valid=each) for each in (valid, other))
+    np.testing.assert_allclose(first.valid_oof_[rows], second.valid_oof_)
+    assert not np.array_equal(first.valid_oof_, second.valid_oof_)
 
 
 def test_every_part_has_queries_that_can_judge():
@@ -230,8 +230,8 @@ def test_every_part_has_queries_that_can_judge():
 @pytest.mark.parametrize("kind", RANKERS)
 def test_bootstrapped_models_differ_and_their_mean_is_one(kind, tmp_path):
     data, valid = judged(queries=12, noise=1.0), judged(queries=12, noise=1.0, seed=1)
-    one, three = (RANKERS[kind](bags=bags, bagging="bootstrap").fit(data, valid=valid) for bags in (1, 3))
-    assert not np.allclose(one.predict(data), three.predict(data))
+    first, three = (RANKERS[kind](bags=bags, bagging="bootstrap").fit(data, valid=valid) for bags in (1, 3))
+    assert not np.allclose(first.predict(data), three.predict(data))
     assert three.model_.training["valid"] == three.score(valid)
     three.save(tmp_path / "m.json")
     assert np.array_equal(er.load(tmp_path / "m.json").predict(valid), three.predict(valid))

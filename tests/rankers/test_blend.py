@@ -142,8 +142,8 @@ def test_rankers_are_members_as_they_are_set():
 
 
 def test_equal_weights_ask_nothing():
-    found = quick(weighting="equal").fit(judged(queries=12, noise=1.0))
-    assert found.model_.training["chosen"]["weights"] == {"linear": 0.5, "trees": 0.5}
+    ranker = quick(weighting="equal").fit(judged(queries=12, noise=1.0))
+    assert ranker.model_.training["chosen"]["weights"] == {"linear": 0.5, "trees": 0.5}
 
 
 def test_scores_out_of_fold_know_nothing_of_their_query():
@@ -151,8 +151,8 @@ def test_scores_out_of_fold_know_nothing_of_their_query():
     rows = slice(*data.indptr[3:5])
     grades = data.y.copy()
     grades[rows] = grades[rows][::-1] * 2 + 1
-    one, two = (quick(members="ridge").fit(each) for each in (data, replace(data, y=grades)))
-    ratio = one.oof_ / two.oof_  # all scores are divided by their deviation, which the others change
+    first, second = (quick(members="ridge").fit(each) for each in (data, replace(data, y=grades)))
+    ratio = first.oof_ / second.oof_  # all scores are divided by their deviation, which the others change
     np.testing.assert_allclose(ratio[rows], ratio[rows.start], rtol=1e-9)
     assert not np.allclose(ratio, ratio[rows.start])
 
@@ -160,46 +160,46 @@ def test_scores_out_of_fold_know_nothing_of_their_query():
 @pytest.mark.parametrize("after", [2, 14])
 def test_ctrl_c_keeps_the_members_that_are_ready(after):
     """Before the first is ready, its models so far."""
-    data, heard = judged(queries=12, noise=1.0), []
+    data, steps = judged(queries=12, noise=1.0), []
 
     def listener(progress):
-        heard.append(progress)
-        if len(heard) == after:
+        steps.append(progress)
+        if len(steps) == after:
             raise KeyboardInterrupt
 
     with pytest.warns(er.errors.InterruptedWarning):
-        found = quick().fit(data, progress=listener)
-    assert found.model_.training["interrupted"]
-    assert found.model_.scorer.kind == "linear"
+        ranker = quick().fit(data, progress=listener)
+    assert ranker.model_.training["interrupted"]
+    assert ranker.model_.scorer.kind == "linear"
     ready = quick(members="ridge").fit(data)
-    assert np.allclose(found.predict(data), ready.predict(data)) == (after == 14)
-    assert not hasattr(found, "estimate_") or after == 14
+    assert np.allclose(ranker.predict(data), ready.predict(data)) == (after == 14)
+    assert not hasattr(ranker, "estimate_") or after == 14
 
 
 def test_query_weights_count():
     """Queries that contradict each other: the heavier ones decide."""
     X, y = [[1.0], [0.0]] * 12, [1, 0, 0, 1] * 6
     for weight in ([3.0, 1.0], [1.0, 3.0]):
-        found = quick(members="ridge, directrank").fit(X, y, group=[2] * 12, query_weight=weight * 6)
-        assert np.sign(np.diff(found.predict([[0.0], [1.0]])))[0] == np.sign(weight[0] - weight[1])
-        assert found.estimate_.mean > 0.75
+        ranker = quick(members="ridge, directrank").fit(X, y, group=[2] * 12, query_weight=weight * 6)
+        assert np.sign(np.diff(ranker.predict([[0.0], [1.0]])))[0] == np.sign(weight[0] - weight[1])
+        assert ranker.estimate_.mean > 0.75
 
 
 def test_what_is_recorded_is_true():
     data, valid = judged(), judged(seed=1)
-    found = quick().fit(data, valid=valid)
-    assert found.model_.training["value"] == found.score(data)
-    assert found.model_.training["valid"] is None, "it is learnt from"
-    assert found.model_.training["steps"] == found.history_[-1].step
-    low, high = found.model_.training["interval"]
-    assert low <= found.model_.training["estimate"] == found.estimate_.mean <= high
+    ranker = quick().fit(data, valid=valid)
+    assert ranker.model_.training["value"] == ranker.score(data)
+    assert ranker.model_.training["valid"] is None, "it is learnt from"
+    assert ranker.model_.training["steps"] == ranker.history_[-1].step
+    low, high = ranker.model_.training["interval"]
+    assert low <= ranker.model_.training["estimate"] == ranker.estimate_.mean <= high
 
 
 # ---- what it refuses ----
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "message"),
     [
         ({"members": "lambdamrt"}, "lambdamrt"),
         ({"members": "ridge, ridge"}, "ridge is named twice"),
@@ -213,16 +213,16 @@ def test_what_is_recorded_is_true():
         ({"seconds": 0}, "seconds=0"),
     ],
 )
-def test_bad_settings_are_refused_before_any_work(given, said):
-    with pytest.raises(er.errors.ExactRankError, match=said):
-        quick(**given).fit(judged(queries=12))
+def test_bad_settings_are_refused_before_any_work(arguments, message):
+    with pytest.raises(er.errors.ExactRankError, match=message):
+        quick(**arguments).fit(judged(queries=12))
 
 
 def test_a_member_that_fails_is_told_of_and_the_rest_go_on():
     data = judged(queries=12, noise=1.0)
     with pytest.warns(UserWarning, match=r"^directrank\(start=\[1.0\]\) is left out of the blend: start has 1 weights"):
-        found = quick(members="directrank(start=[1.0]), ridge").fit(data)
-    assert found.model_.training["chosen"]["members"] == ["ridge"]
+        ranker = quick(members="directrank(start=[1.0]), ridge").fit(data)
+    assert ranker.model_.training["chosen"]["members"] == ["ridge"]
     with pytest.raises(er.errors.SettingError, match="start has 1 weights"):
         quick(members="directrank(start=[1.0])").fit(data)
 
@@ -231,8 +231,8 @@ def test_missing_values_are_kept_by_trees_alone():
     X = judged(queries=12, noise=1.0).X.copy()
     X[::7, 0] = np.nan
     data = er.RankingData.from_arrays(X, judged(queries=12, noise=1.0).y, group=judged(queries=12, noise=1.0).sizes)
-    found = quick(members="mart(trees=5, min_documents=1)", missing="keep").fit(data)
-    assert np.all(np.isfinite(found.predict(data)))
+    ranker = quick(members="mart(trees=5, min_documents=1)", missing="keep").fit(data)
+    assert np.all(np.isfinite(ranker.predict(data)))
 
 
 def test_fewer_queries_than_parts():
@@ -256,9 +256,9 @@ class Clock:
 def test_time_is_kept(monkeypatch):
     data = judged(queries=12, noise=1.0)
     monkeypatch.setattr(blending, "time", Clock())
-    found = quick(seconds=12.0).fit(data)
-    assert found.model_.training["chosen"]["members"] == ["ridge"]
-    assert found.model_.scorer.kind == "linear"
+    ranker = quick(seconds=12.0).fit(data)
+    assert ranker.model_.training["chosen"]["members"] == ["ridge"]
+    assert ranker.model_.scorer.kind == "linear"
     monkeypatch.setattr(blending, "time", Clock())
     with pytest.raises(
         er.errors.SettingError, match=r"seconds=2.0 is too short: ridge takes about [0-9.]+; allow more seconds, or give faster members"

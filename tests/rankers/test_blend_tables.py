@@ -40,10 +40,10 @@ def test_a_frame_with_text_and_holes_goes_all_the_way(tmp_path):
     frame, new = table(), table(seed=1)
     with pytest.warns(UserWarning, match="without 'color', 'shop'") as caught:
         blend = er.Blend("nDCG@5", members=MEMBERS, bags=3, threads=1).fit(frame[FEATURES], frame.relevance, qid=frame.query_id)
-    told = f"{NUMBERS}: without 'color', 'shop', since categories are not amounts"
-    assert [str(each.message) for each in caught] == [f"Blend: {told}"]
+    message = f"{NUMBERS}: without 'color', 'shop', since categories are not amounts"
+    assert [str(each.message) for each in caught] == [f"Blend: {message}"]
     chosen = blend.model_.training["chosen"]
-    assert chosen["remarks"] == [told, f"{NUMBERS}: the feature's mean stands for missing values"]
+    assert chosen["remarks"] == [message, f"{NUMBERS}: the feature's mean stands for missing values"]
     assert set(chosen["weights"]) == {"linear", "network", "trees"}
     blend.save(tmp_path / "model.json")
     model = er.load(tmp_path / "model.json")
@@ -126,11 +126,11 @@ def test_without_holes_models_are_as_strict_as_their_members():
 @pytest.mark.parametrize("after", [1, 5])
 def test_a_model_that_is_broken_off_reads_the_table(after):
     """The first member splits categories, whatever the order in which they are named."""
-    frame, heard = table(), []
+    frame, steps = table(), []
 
     def listener(progress):
-        heard.append(progress)
-        if len(heard) == after:
+        steps.append(progress)
+        if len(steps) == after:
             raise KeyboardInterrupt
 
     with pytest.warns(er.errors.InterruptedWarning), pytest.warns(UserWarning, match="without 'color', 'shop'"):
@@ -174,7 +174,7 @@ def test_data_in_several_files_give_the_same_bits(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"members": "linear"}, r"Blend: its members take numbers alone, and 'color', 'shop' hold categories; .* as members='all' does"),
         ({"missing": "mean"}, "would put a level in the place of a missing one"),
@@ -182,8 +182,8 @@ def test_data_in_several_files_give_the_same_bits(tmp_path):
         ({"categorical": ["weight"]}, r"categorical names 'weight', which is not a feature; there are .*color"),
     ],
 )
-def test_what_is_still_refused(given, said):
-    with pytest.raises(er.errors.ExactRankError, match=said):
+def test_what_is_still_refused(given, message):
+    with pytest.raises(er.errors.ExactRankError, match=message):
         blended(**given)
 
 

@@ -47,8 +47,8 @@ def test_what_is_reported_of_tied_data_is_what_evaluation_says(kind, ties):
         assert ranker.model_.training["valid"] == (None if learnt else mean(measure, valid, ranker.predict(valid)))
     ordered = in_content_order(data)  # in which training ranks what is tied
     ranker = KINDS[kind](measure=measure).fit(ordered)
-    told = [progress.value for progress in ranker.history_]
-    assert mean(measure, ordered, ranker.predict(ordered)) in (told[-1:] if kind in ("bags", "rankboost") else told)
+    message = [progress.value for progress in ranker.history_]
+    assert mean(measure, ordered, ranker.predict(ordered)) in (message[-1:] if kind in ("bags", "rankboost") else message)
 
 
 @EVERY_KIND
@@ -56,8 +56,8 @@ def test_a_lucky_order_of_ties_teaches_nothing(kind):
     """Whatever breaks ties when a model is evaluated, in training they count severely."""
     data = tied()
     for valid in (None, tied(1)):
-        found = [KINDS[kind](measure=f"nDCG(ties='{ties}')@5").fit(data, valid=valid).predict(data).tobytes() for ties in TIES[:3]]
-        assert len(set(found)) == 1
+        results = [KINDS[kind](measure=f"nDCG(ties='{ties}')@5").fit(data, valid=valid).predict(data).tobytes() for ties in TIES[:3]]
+        assert len(set(results)) == 1
 
 
 #: Bootstrap samples and folds are drawn by query, so that a query that comes twice changes what is drawn.

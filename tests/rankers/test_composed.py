@@ -111,9 +111,9 @@ def test_along_lines_parameters_are_in_units_of_the_features():
 )
 def test_the_gradient_rankers_are_recipes_of_it(recipe, ranker):
     for valid in (None, judged(seed=1)):
-        one, other = (made.set_params(max_iter=8).fit(judged(), valid=valid) for made in (recipe, ranker))
-        assert one.predict(judged()).tobytes() == other.predict(judged()).tobytes()
-        assert one.history_ == other.history_
+        first, second = (made.set_params(max_iter=8).fit(judged(), valid=valid) for made in (recipe, ranker))
+        assert first.predict(judged()).tobytes() == second.predict(judged()).tobytes()
+        assert first.history_ == second.history_
 
 
 class GradeSpread:
@@ -148,7 +148,7 @@ def test_an_objective_of_ones_own_trains_with_everything_that_rankers_have():
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"optimizer": "adam"}, "optimizer='adam' is not Optimizer"),
         ({"scorer": 10}, "scorer=10 is not LinearModel or NetworkModel"),
@@ -158,8 +158,8 @@ def test_an_objective_of_ones_own_trains_with_everything_that_rankers_have():
         ({"solver": "adam"}, "Composed has no setting 'solver'"),
     ],
 )
-def test_settings_are_checked(settings, said):
-    with pytest.raises(er.errors.SettingError, match=said):
+def test_settings_are_checked(settings, message):
+    with pytest.raises(er.errors.SettingError, match=message):
         er.Composed(**settings).fit(judged())
 
 
@@ -172,6 +172,6 @@ def test_it_is_an_estimator_whose_model_says_what_it_was_made_of(tmp_path):
     ranker = clone(er.Composed(objective=er.losses.ListNetLoss(), optimizer=optimizers.Adam(0.03), max_iter=3)).fit(judged())
     ranker.save(tmp_path / "m.json")
     assert er.load(tmp_path / "m.json").predict(judged()).tobytes() == ranker.predict(judged()).tobytes()
-    said = json.loads((tmp_path / "m.json").read_text())
-    assert said["ranker"] == "Composed"
-    assert said["params"]["objective"] == "ListNetLoss(target='softmax')"
+    record = json.loads((tmp_path / "m.json").read_text())
+    assert record["ranker"] == "Composed"
+    assert record["params"]["objective"] == "ListNetLoss(target='softmax')"

@@ -176,7 +176,7 @@ def test_query_weights_say_which_queries_count():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "message"),
     [
         ({"bags": -1}, "bags=-1 is out of range"),
         ({"max_iter": 0}, "max_iter=0 is out of range"),
@@ -194,9 +194,9 @@ def test_query_weights_say_which_queries_count():
         ({"bags": 3, "tolerance": 0.1}, "tolerance=0.1 has no effect with a single round"),
     ],
 )
-def test_settings_that_are_wrong_or_without_effect_are_refused(given, said):
-    with pytest.raises(er.errors.SettingError, match=said):
-        one_run(**given).fit(judged())
+def test_settings_that_are_wrong_or_without_effect_are_refused(arguments, message):
+    with pytest.raises(er.errors.SettingError, match=message):
+        one_run(**arguments).fit(judged())
 
 
 @pytest.mark.parametrize("selection", ["RR", "P@1"])

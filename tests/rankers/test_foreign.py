@@ -133,10 +133,10 @@ def test_scores_out_of_fold_know_nothing_of_their_query(made):
 def test_a_blend_of_others_is_resumed(monkeypatch):
     monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
     monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", -1.0)
-    data, kept = judged(queries=12, noise=1.0), []
-    made = lambda: er.Blend("nDCG@5", members=[TREES["lightgbm"](), Ridge()], bags=3, threads=1)  # noqa: E731
-    whole = made().fit(data, checkpoint=kept.append)
-    resumed = made().fit(data, resume=kept[len(kept) // 2])
+    data, models = judged(queries=12, noise=1.0), []
+    make_blend = lambda: er.Blend("nDCG@5", members=[TREES["lightgbm"](), Ridge()], bags=3, threads=1)  # noqa: E731
+    whole = make_blend().fit(data, checkpoint=models.append)
+    resumed = make_blend().fit(data, resume=models[len(models) // 2])
     assert np.array_equal(resumed.predict(data), whole.predict(data))
 
 
@@ -161,8 +161,8 @@ def test_what_is_no_estimator_is_refused(member):
 def test_missing_values_go_to_trees_or_are_filled():
     X, y, qid = rows(queries=24)
     X[::5, 1] = np.nan
-    kept = er.Blend("nDCG@5", members=[TREES["lightgbm"](), TREES["xgboost"]()], missing="keep", bags=3, threads=1).fit(X, y, qid=qid)
-    assert kept.score(X, y, qid=qid) > 0.8
+    ranker = er.Blend("nDCG@5", members=[TREES["lightgbm"](), TREES["xgboost"]()], missing="keep", bags=3, threads=1).fit(X, y, qid=qid)
+    assert ranker.score(X, y, qid=qid) > 0.8
     filled = er.Blend("nDCG@5", members=[Ridge(), TREES["xgboost"]()], missing="mean", bags=3, threads=1).fit(X, y, qid=qid)
     by_hand = np.where(np.isnan(X), np.nanmean(X.astype(np.float64), axis=0).astype(np.float32), X)
     assert np.array_equal(filled.predict(X), filled.predict(by_hand))

@@ -106,7 +106,7 @@ def test_a_rate_that_diverges_leaves_a_sound_model_and_says_so(hidden, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"learning_rate": 0.1, "solver": "lbfgs"}, "learning_rate=0.1 has no effect with solver='lbfgs'"),
         ({"batch_size": 8, "solver": "sgd"}, "batch_size=8 has no effect with solver='sgd'; .* give solver='adam'"),
@@ -119,8 +119,8 @@ def test_a_rate_that_diverges_leaves_a_sound_model_and_says_so(hidden, tmp_path)
         ({"lambdas": "cubic"}, "'cubic' is not"),
     ],
 )
-def test_settings_without_effect_are_refused_before_any_work(settings, said):
-    with pytest.raises(er.errors.SettingError, match=said):
+def test_settings_without_effect_are_refused_before_any_work(settings, message):
+    with pytest.raises(er.errors.SettingError, match=message):
         er.LambdaRank(**settings).fit(judged())
 
 
@@ -178,10 +178,10 @@ def centered_grades(query):
 @pytest.mark.parametrize("solver", ["sgd", "adam"])
 def test_functions_of_ones_own_train_models(hidden, solver):
     settings = {"hidden": hidden, "start": "random", "solver": solver, "learning_rate": 0.01, "max_iter": 8}
-    own = er.LambdaRank("nDCG@5", lambdas=springs, **settings).fit(judged())
+    ranker = er.LambdaRank("nDCG@5", lambdas=springs, **settings).fit(judged())
     native = er.LambdaRank("nDCG@5", lambdas="spring", **settings).fit(judged())
-    assert own.predict(judged()) == pytest.approx(native.predict(judged()), rel=1e-7)
-    assert "springs" in own.model_.params["lambdas"].__name__
+    assert ranker.predict(judged()) == pytest.approx(native.predict(judged()), rel=1e-7)
+    assert "springs" in ranker.model_.params["lambdas"].__name__
     forces = DocumentForces(centered_grades, er.measures.NDCG(k=5))
     assert (
         er.LambdaRank("nDCG@5", lambdas=forces, start="random", solver=solver, learning_rate=0.01, max_iter=30)
@@ -197,11 +197,11 @@ def test_a_file_names_the_function_without_its_address(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "message"),
     [(lambda pairs: pairs.delta[:-1], "it must give .* finite numbers, one per pair"), (lambda pairs: pairs.delta / 0, "not finite")],
 )
-def test_a_function_that_cannot_be_is_refused(function, said):
-    with np.errstate(all="ignore"), pytest.raises(er.errors.DataError, match=said):
+def test_a_function_that_cannot_be_is_refused(function, message):
+    with np.errstate(all="ignore"), pytest.raises(er.errors.DataError, match=message):
         er.LambdaRank(lambdas=function, max_iter=2).fit(judged())
     drifting = DocumentForces(lambda query: query.y + 1, er.measures.NDCG())
     with pytest.raises(er.errors.DataError, match="not to 0; subtract their mean"):
@@ -306,9 +306,9 @@ def test_train_a_network_from_files(tmp_path):
         app, ["train", "lambdarank", train, "--valid", valid, "--out", out, "--hidden", "4", "--max-iter", "5", "--json"]
     )
     assert run.exit_code == 0, run.output
-    said, held_out = json.loads(run.stdout), er.read(valid)
-    assert said["ranker"] == "lambdarank"
-    assert said["validation"] == er.evaluate(held_out, er.load(out).predict(held_out), "nDCG@10").means["nDCG@10"]
+    record, held_out = json.loads(run.stdout), er.read(valid)
+    assert record["ranker"] == "lambdarank"
+    assert record["validation"] == er.evaluate(held_out, er.load(out).predict(held_out), "nDCG@10").means["nDCG@10"]
     scores = CliRunner().invoke(app, ["predict", out, valid])
     assert len(scores.stdout.split()) == held_out.n_documents
 
@@ -324,12 +324,12 @@ def test_a_diverging_rate_is_told_on_stderr(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [(["--hidden", "0"], "hidden=0"), (["--learning-rate", "-1"], "learning_rate=-1"), (["--solver", "newton"], "newton")],
 )
-def test_bad_options_are_refused(tmp_path, options, said):
+def test_bad_options_are_refused(tmp_path, options, message):
     train = letor(tmp_path / "train.txt", judged())
     run = CliRunner().invoke(app, ["train", "lambdarank", train, "--out", str(tmp_path / "m.json"), *options])
     assert run.exit_code == 2
-    assert said in run.stderr
+    assert message in run.stderr
     assert not (tmp_path / "m.json").exists()

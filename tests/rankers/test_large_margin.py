@@ -55,11 +55,11 @@ def primal(ranker):
 @pytest.mark.parametrize("measure", ["nDCG@3", "AP", "RR", "P@2"])
 def test_all_solvers_find_the_optimum(measure):
     data = judged(queries=20, noise=0.3)
-    found = {
+    results = {
         solver: er.StructuredRank(measure, l2=0.5, bound="convex", solver=solver, tolerance=2e-5, max_iter=20_000) for solver in SOLVERS
     }
-    values = {solver: primal(ranker.fit(data)) for solver, ranker in found.items()}
-    for solver, ranker in found.items():
+    values = {solver: primal(ranker.fit(data)) for solver, ranker in results.items()}
+    for solver, ranker in results.items():
         assert ranker.history_[-1].duality.gap <= 2e-5, solver
         np.testing.assert_allclose(values[solver], values["cutting-plane"], rtol=1e-4)
 
@@ -234,11 +234,11 @@ def test_a_single_query_of_weight_cannot_judge_and_the_first_is_taken():
 
 
 def test_ctrl_c_while_folds_choose_leaves_a_model():
-    heard = []
+    steps = []
 
     def stop(progress):
-        heard.append(progress)
-        if len(heard) == 3:
+        steps.append(progress)
+        if len(steps) == 3:
             raise KeyboardInterrupt
 
     data = judged()
@@ -250,14 +250,14 @@ def test_ctrl_c_while_folds_choose_leaves_a_model():
 
 def test_the_model_at_hand_is_that_of_the_choice_once_it_is_made():
     """What folds chose by is better on the training data than what the choice begins with, but no longer counts."""
-    data, heard, models = judged(), [], []
-    whole = er.RankSVM("nDCG@3").fit(data, progress=heard.append)
-    begun = next(number for number, progress in enumerate(heard) if progress.duality)
+    data, steps, models = judged(), [], []
+    whole = er.RankSVM("nDCG@3").fit(data, progress=steps.append)
+    begun = next(number for number, progress in enumerate(steps) if progress.duality)
     with patch.multiple("exactrank.learning.training.run", SECONDS_BETWEEN_CHECKPOINTS=0.0, TIMES_BETWEEN_CHECKPOINTS=0):
         er.RankSVM("nDCG@3").fit(data, checkpoint=models.append)
-    assert len(models) == len(heard)
-    assert max(progress.value for progress in heard[:begun]) > heard[begun].value
-    assert [model.training["value"] for model in models[begun:]] == [progress.value for progress in heard[begun:]]
+    assert len(models) == len(steps)
+    assert max(progress.value for progress in steps[:begun]) > steps[begun].value
+    assert [model.training["value"] for model in models[begun:]] == [progress.value for progress in steps[begun:]]
     assert np.array_equal(models[-1].predict(data), whole.predict(data))
 
 
@@ -283,9 +283,9 @@ class Told(Run):
 
 
 def strengths_tried(ranker, data, valid):
-    with patch("exactrank.rankers.large_margin.Run", Told), patch.object(Told, "told", []) as told:
+    with patch("exactrank.rankers.large_margin.Run", Told), patch.object(Told, "told", []) as message:
         ranker.fit(data, valid=valid)
-    return told
+    return message
 
 
 @pytest.mark.parametrize("patience", [1, 2, 3])
@@ -409,7 +409,7 @@ def test_a_convex_bound_that_is_of_use_is_not_told_to_be_none():
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "says"),
+    ("arguments", "error", "says"),
     [
         ({"l2": 0.0}, SettingError, "l2=0.0 is out of range"),
         ({"l2": float("nan")}, SettingError, 'l2=nan is not "auto", or a number above 0'),
@@ -436,9 +436,9 @@ def test_a_convex_bound_that_is_of_use_is_not_told_to_be_none():
         ({"bound": "ramp", "slack": "rescaled"}, SettingError, "slack='rescaled' has no effect with bound='ramp'"),
     ],
 )
-def test_bad_settings_are_named(given, error, says):
+def test_bad_settings_are_named(arguments, error, says):
     with pytest.raises(error, match=says):
-        er.StructuredRank(**({"bound": "convex"} | given)).fit(judged())
+        er.StructuredRank(**({"bound": "convex"} | arguments)).fit(judged())
 
 
 def test_folds_are_refused_beside_validation_data():

@@ -41,8 +41,8 @@ def odd_data(seed: int, holes: float = 0.02, weighs_documents: bool = True) -> e
     X[rng.random(X.shape) < holes] = np.nan
     number, first = np.arange(len(X)), np.repeat(np.cumsum(sizes) - sizes, sizes)
     source = np.where(rng.random(len(X)) < 0.3, np.maximum(number - 1, first), number)
-    given = {"sample_weight": weight[source] if weighs_documents else None, "query_weight": rng.choice([0.5, 1.0, 4.0], len(sizes))}
-    return er.RankingData.from_arrays(X[source], y[source], group=sizes, **given)
+    arguments = {"sample_weight": weight[source] if weighs_documents else None, "query_weight": rng.choice([0.5, 1.0, 4.0], len(sizes))}
+    return er.RankingData.from_arrays(X[source], y[source], group=sizes, **arguments)
 
 
 def shuffled(data: er.RankingData, seed: int) -> er.RankingData:
@@ -122,9 +122,9 @@ def test_content_order_forgets_where_rows_stood_and_leads_back(seed):
 def test_document_ids_move_along():
     X, y = [[1.0], [2.0], [3.0], [2.0]], [0, 1, 0, 0]
     data = er.RankingData.from_arrays(X, y, group=[4], docid=["c", "a", "d", "b"])
-    found = in_content_order(data)
-    assert found.order is not None
-    assert [found.docid[i] for i in range(4)] == [["c", "a", "d", "b"][row] for row in found.order]
+    result = in_content_order(data)
+    assert result.order is not None
+    assert [result.docid[i] for i in range(4)] == [["c", "a", "d", "b"][row] for row in result.order]
     ranker = quick("ridge", measure="nDCG(ties='docid')@1").fit(data)
     assert ranker.model_.training["value"] == ranker.score(data)
 
@@ -144,15 +144,15 @@ def test_several_threads_may_fit_one_ranker_or_several(name):
 
     with ThreadPoolExecutor(len(parts)) as pool:
         scores = list(pool.map(fit, range(len(parts))))
-    for model, ranker, part, found in zip(alone, apart, parts, scores, strict=True):
+    for model, ranker, part, result in zip(alone, apart, parts, scores, strict=True):
         assert ranker.model_.scorer.to_record() == model.scorer.to_record()
-        assert np.array_equal(found, model.predict(part))
+        assert np.array_equal(result, model.predict(part))
     last = next(model for model in alone if model.data == shared.model_.data)
     assert shared.model_.scorer.to_record() == last.scorer.to_record()
     assert shared.model_.training == last.training
     cross_fitted = {"oof_", "estimate_"} if name == "blend" else set()
-    found = vars(shared).keys() - shared.get_params().keys()
-    assert found == {"model_", "history_", "selection_", "n_features_in_", "feature_names_in_"} | cross_fitted
+    result = vars(shared).keys() - shared.get_params().keys()
+    assert result == {"model_", "history_", "selection_", "n_features_in_", "feature_names_in_"} | cross_fitted
 
 
 def test_several_threads_may_predict_by_one_ranker():
@@ -247,15 +247,15 @@ def test_grades_of_any_size_may_be_trained_on(name, case):
 @pytest.mark.parametrize("case", REFUSED)
 def test_grades_that_say_nothing_are_refused_before_any_work(name, case):
     grades, says = REFUSED[case]
-    data, heard = judged(), []
+    data, steps = judged(), []
     with pytest.raises(er.errors.DataError, match=says):
-        quick(name).fit(replace(data, y=grades(data.y)), progress=heard.append)
-    assert not heard
+        quick(name).fit(replace(data, y=grades(data.y)), progress=steps.append)
+    assert not steps
 
 
 def test_lambdamart_reaches_with_grades_to_1000_what_it_reaches_with_grades_to_4():
-    made = CubicPolynomial(features=10, documents=20, noise=0.5, threads=1)
-    train, test = made.data(100), made.data(200, first=1001)
+    source = CubicPolynomial(features=10, documents=20, noise=0.5, threads=1)
+    train, test = source.data(100), source.data(200, first=1001)
     ours, theirs = (
         mean("nDCG@10", test, er.LambdaMART(trees=40, bags=0, threads=1).fit(replace(train, y=factor * train.y)).predict(test))
         for factor in (250.0, 1.0)

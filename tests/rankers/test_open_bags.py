@@ -20,19 +20,19 @@ def fitted(data, kind="lambdamart", valid=None, **settings):
     return KINDS[kind]("nDCG@5", **(QUICK | settings)).fit(data, valid=valid)
 
 
-def same(one, other):
-    return one.model_.scorer.to_record() == other.model_.scorer.to_record()
+def same(first, second):
+    return first.model_.scorer.to_record() == second.model_.scorer.to_record()
 
 
 @EVERY_KIND
 def test_little_data_trains_ten_cross_fitted_forests_of_symmetric_trees(kind):
     data, valid = judged(queries=24, noise=1.0), judged(queries=10, noise=1.0, seed=1)
-    found, asked = fitted(data, kind, valid), fitted(data, kind, valid, shape="symmetric", **TEN)
-    assert same(found, asked)
-    assert found.estimate_.mean == mean("nDCG@5", er.RankingData.from_arrays(
+    result, asked = fitted(data, kind, valid), fitted(data, kind, valid, shape="symmetric", **TEN)
+    assert same(result, asked)
+    assert result.estimate_.mean == mean("nDCG@5", er.RankingData.from_arrays(
         np.concatenate([data.X, valid.X]), np.concatenate([data.y, valid.y]), group=[*data.sizes, *valid.sizes]
-    ), np.concatenate([found.oof_, found.valid_oof_]))  # fmt: skip
-    assert (found.bags, found.shape, found.model_.params["bags"]) == (None, None, None), "settings stay open"
+    ), np.concatenate([result.oof_, result.valid_oof_]))  # fmt: skip
+    assert (result.bags, result.shape, result.model_.params["bags"]) == (None, None, None), "settings stay open"
 
 
 @EVERY_KIND
@@ -40,10 +40,10 @@ def test_little_data_trains_ten_cross_fitted_forests_of_symmetric_trees(kind):
 def test_much_data_trains_one_forest_of_best_first_trees(kind, held_out, monkeypatch):
     monkeypatch.setattr(boosted, "MANY_QUERIES", 24)
     data, valid = judged(queries=24, noise=1.0), judged(queries=10, noise=1.0, seed=1) if held_out else None
-    found = fitted(data, kind, valid)
-    assert same(found, fitted(data, kind, valid, **ONE))
-    assert not hasattr(found, "oof_")
-    assert found.model_.training["valid"] == (found.score(valid) if held_out else None)
+    result = fitted(data, kind, valid)
+    assert same(result, fitted(data, kind, valid, **ONE))
+    assert not hasattr(result, "oof_")
+    assert result.model_.training["valid"] == (result.score(valid) if held_out else None)
 
 
 def test_the_training_queries_alone_decide(monkeypatch):
@@ -122,20 +122,20 @@ def test_what_goes_on_from_a_model_is_one_model(kind):
     data, valid = judged(queries=24, noise=1.0), judged(queries=10, noise=1.0, seed=1)
     few = QUICK if kind is er.LambdaMART else {"threads": 1}
     before = kind("nDCG@5", **few).fit(judged(queries=24, seed=2)).model_
-    found = kind("nDCG@5", **few).fit(data, start=before, valid=valid)
-    assert same(found, kind("nDCG@5", bags=0, **few).fit(data, start=before, valid=valid))
-    assert found.model_.training["valid"] == pytest.approx(found.score(valid), abs=1e-12)
-    again = kind("nDCG@5", **few).fit(data, start=before, valid=valid, resume=found.model_)
-    assert same(found, again)
+    ranker = kind("nDCG@5", **few).fit(data, start=before, valid=valid)
+    assert same(ranker, kind("nDCG@5", bags=0, **few).fit(data, start=before, valid=valid))
+    assert ranker.model_.training["valid"] == pytest.approx(ranker.score(valid), abs=1e-12)
+    again = kind("nDCG@5", **few).fit(data, start=before, valid=valid, resume=ranker.model_)
+    assert same(ranker, again)
 
 
 def test_a_break_is_taken_up(monkeypatch):
     monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
-    data, kept = judged(queries=24, noise=1.0), []
+    data, models = judged(queries=24, noise=1.0), []
     ranker = er.LambdaMART("nDCG@5", **QUICK)
-    whole = ranker.fit(data, checkpoint=kept.append).model_
-    again = er.LambdaMART("nDCG@5", **QUICK).fit(data, resume=kept[len(kept) // 2])
+    whole = ranker.fit(data, checkpoint=models.append).model_
+    again = er.LambdaMART("nDCG@5", **QUICK).fit(data, resume=models[len(models) // 2])
     assert again.model_.scorer.to_record() == whole.scorer.to_record()
     with pytest.raises(er.errors.IncompatibleError, match="trees=6, not 9, which may change only for a single forest"):
         er.LambdaMART("nDCG@5", **(QUICK | {"trees": 9})).fit(data, resume=whole)
@@ -143,8 +143,8 @@ def test_a_break_is_taken_up(monkeypatch):
 
 def test_members_of_a_blend_are_single_forests():
     data = judged(queries=24, noise=1.0)
-    open_bags, one = (f"lambdamart(trees=6, min_documents=2{more})" for more in ("", ", bags=0"))
-    assert same(*(er.Blend("nDCG@5", members=members, bags=3, threads=1).fit(data) for members in (open_bags, one)))
+    open_bags, first = (f"lambdamart(trees=6, min_documents=2{more})" for more in ("", ", bags=0"))
+    assert same(*(er.Blend("nDCG@5", members=members, bags=3, threads=1).fit(data) for members in (open_bags, first)))
 
 
 def test_forests_of_draws_that_would_be_alike_are_refused_where_the_number_is_open():

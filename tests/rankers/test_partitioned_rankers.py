@@ -33,10 +33,10 @@ class Shuffled(LocalBackend):
         return 3
 
     def ask(self, data, question):
-        packed, found = cloudpickle.dumps(question), {}
+        packed, results = cloudpickle.dumps(question), {}
         for partition in random.sample(data.partitions, len(data.partitions)):
-            found |= dict(pickle.loads(answer_round(Round(data.key, (partition,), packed))))
-        return [found[partition.number] for partition in data.partitions]
+            results |= dict(pickle.loads(answer_round(Round(data.key, (partition,), packed))))
+        return [results[partition.number] for partition in data.partitions]
 
 
 def made(seed, queries=1500, weights=False, holes=False, documents=False, offset=None):
@@ -263,9 +263,9 @@ def test_an_estimate_is_that_of_one_file_query_by_query(prices, ranker):
 
 
 def test_a_cross_fit_goes_on_from_a_checkpoint(clicks):
-    kept, ranker = [], er.RankBoost(max_iter=3, bags=3, backend=Shuffled())
-    whole = ranker.fit(clicks[1], checkpoint=kept.append).model_
-    again = ranker.fit(clicks[1], resume=kept[len(kept) // 2]).model_
+    models, ranker = [], er.RankBoost(max_iter=3, bags=3, backend=Shuffled())
+    whole = ranker.fit(clicks[1], checkpoint=models.append).model_
+    again = ranker.fit(clicks[1], resume=models[len(models) // 2]).model_
     assert again.scorer.to_record() == whole.scorer.to_record()
     assert again.training == whole.training
 
@@ -369,9 +369,9 @@ def paired(data, seed=0):
     for query in rng.permutation(np.arange(2 * data.n_queries // 5, data.n_queries))[: data.n_queries // 4]:
         rows = np.arange(*data.indptr[query : query + 2])
         for _ in range(min(5, len(rows) - 1)):
-            one, other = rng.choice(rows, 2, replace=False)
-            first = data.X[one, 0] > data.X[other, 0]
-            better, worse = [*better, one if first else other], [*worse, other if first else one]
+            left, right = rng.choice(rows, 2, replace=False)
+            first = data.X[left, 0] > data.X[right, 0]
+            better, worse = [*better, left if first else right], [*worse, right if first else left]
     pairs = er.pairs.Preferences(np.array(better), np.array(worse), rng.uniform(0.5, 2, len(better)))
     return replace(data, y=np.where(rng.random(data.n_documents) < 0.5, 0.0, data.y), preferences=pairs)
 
@@ -497,13 +497,13 @@ def test_documents_are_weighed_as_in_one_file(tmp_path):
 
 def test_training_goes_on_from_a_model_and_from_a_checkpoint(whole):
     data, shards = whole
-    begun, kept = er.RankNet(max_iter=2).fit(data).model_, []
+    begun, models = er.RankNet(max_iter=2).fit(data).model_, []
     theirs = er.LambdaRank(learning_rate=0.1, max_iter=2, batch_size=500).fit(data, start=begun).model_
     ranker = er.LambdaRank(learning_rate=0.1, max_iter=2, batch_size=500, backend=Shuffled())
     assert ranker.fit(shards, start=begun).model_.scorer.to_record() == theirs.scorer.to_record()
     boosted = er.RankBoost(max_iter=4, backend=Shuffled())
-    found = boosted.fit(shards, checkpoint=kept.append).model_
-    assert boosted.fit(shards, resume=kept[0]).model_.scorer.to_record() == found.scorer.to_record()
+    model = boosted.fit(shards, checkpoint=models.append).model_
+    assert boosted.fit(shards, resume=models[0]).model_.scorer.to_record() == model.scorer.to_record()
 
 
 @settings(max_examples=6, deadline=None)

@@ -30,7 +30,7 @@ def test_eval_set_is_what_valid_is(name):
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"eval_group": [SIZES]}, "eval_group is given without eval_set"),
         ({"eval_qid": [QID]}, "eval_qid is given without eval_set"),
@@ -45,8 +45,8 @@ def test_eval_set_is_what_valid_is(name):
         ({"eval_set": [VALID[:2]], "eval_qid": [VALID[2]], "valid": VALID}, "both given"),
     ],
 )
-def test_eval_sets_that_cannot_be_meant_are_refused(more, said):
-    with pytest.raises(er.errors.DataError, match=said):
+def test_eval_sets_that_cannot_be_meant_are_refused(more, message):
+    with pytest.raises(er.errors.DataError, match=message):
         er.Ridge().fit(X, Y, group=SIZES, **more)
 
 

@@ -137,9 +137,9 @@ def test_bins_of_every_width(limit, documents, features):
     y, scores = rng.integers(0, 3, documents).astype(float), rng.standard_normal(documents)
     data = er.RankingData.from_arrays(X, y, group=[10] * (documents // 10))
     problems = [PairExponential(data, limit, threads) for threads in (1, 3)]
-    found = [best_at(problem, scores) for problem in problems]
-    assert found[0] == found[1]
-    ours = found[0]
+    results = [best_at(problem, scores) for problem in problems]
+    assert results[0] == results[1]
+    ours = results[0]
     grades, by_query = y.reshape(-1, 10), scores.reshape(-1, 10)
     weight = np.where(grades[:, :, None] < grades[:, None], np.exp(by_query[:, :, None] - by_query[:, None]), 0.0)
     force = (weight.sum(1) - weight.sum(2)).ravel() / weight.sum()

@@ -197,26 +197,26 @@ def test_every_checkpoint_is_a_true_model_and_no_worse_than_the_last(name, monke
 @EVERY_CLIMBER
 @pytest.mark.parametrize("after", [1, 3])
 def test_ctrl_c_keeps_the_best_so_far(name, after):
-    data, heard = in_content_order(judged()), []
+    data, steps = in_content_order(judged()), []
 
     def listener(progress):
-        heard.append(progress)
-        if len(heard) == after:
+        steps.append(progress)
+        if len(steps) == after:
             raise KeyboardInterrupt
 
     ranker = quick(name).fit(data, progress=listener)
     if name in CLOSED_FORM and after > 1:
         assert not ranker.model_.training["interrupted"], "it is done at once"
-        assert len(heard) == 1
+        assert len(steps) == 1
         return
-    assert len(heard) == after
+    assert len(steps) == after
     assert ranker.model_.training["interrupted"]
-    best = heard[-1].value if name in BY_LOSS else max(progress.value for progress in heard)
+    best = steps[-1].value if name in BY_LOSS else max(progress.value for progress in steps)
     assert ranker.model_.training["value"] == best == ranker.score(data)
     assert len(ranker.history_) == after
     again = []
     resumed = quick(name).fit(data, resume=ranker.model_, progress=again.append)
-    assert [*resumed.history_] == [*heard, *again]  # nothing was done twice
+    assert [*resumed.history_] == [*steps, *again]  # nothing was done twice
 
 
 @EVERY_RANKER
@@ -237,7 +237,7 @@ def test_missing_values_by_policy(name):
 
 @EVERY_RANKER
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda X, y, qid: {"X": X, "y": np.ones(96), "qid": qid}, "nothing to learn: every query has documents of a single grade"),
         (lambda X, y, qid: {"X": X, "y": qid, "qid": qid}, "nothing to learn: every query has documents of a single grade"),
@@ -253,8 +253,8 @@ def test_missing_values_by_policy(name):
         (lambda X, y, qid: {"X": judged(), "valid": (X[:, :3], y, qid)}, "4 names for 3 features"),
     ],
 )
-def test_bad_data_is_refused(name, change, said):
-    with pytest.raises(er.errors.DataError, match=said):
+def test_bad_data_is_refused(name, change, message):
+    with pytest.raises(er.errors.DataError, match=message):
         quick(name).fit(**change(*rows()))
 
 
@@ -321,8 +321,8 @@ def test_the_training_measure_never_falls_from_one_start():
 
 
 def test_restarts_count_as_one_run():
-    one, five = (quick("coordinate-ascent", restarts=n).fit(judged()) for n in (1, 5))
-    assert five.model_.training["value"] >= one.model_.training["value"]
+    first, five = (quick("coordinate-ascent", restarts=n).fit(judged()) for n in (1, 5))
+    assert five.model_.training["value"] >= first.model_.training["value"]
     steps = [progress.step for progress in five.history_]
     assert steps == sorted(steps)
     assert all(progress.step <= progress.steps for progress in five.history_)

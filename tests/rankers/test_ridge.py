@@ -61,10 +61,10 @@ def test_all_strengths_at_once_are_each_alone(seed, features):
     X, y, qid = rows(queries=6, features=features, seed=seed)
     X[:, 1] = 7.0
     data = er.RankingData.from_arrays(X, y, qid=qid, query_weight=rng.random(6))
-    (found,) = ridge_paths(data, STRENGTHS)
-    for ours, l2 in zip(found, STRENGTHS, strict=True):
+    (result,) = ridge_paths(data, STRENGTHS)
+    for ours, l2 in zip(result, STRENGTHS, strict=True):
         np.testing.assert_allclose(ours, ridge_weights(data, l2), rtol=1e-6, atol=1e-9)
-    assert not found[:, 1].any()
+    assert not result[:, 1].any()
 
 
 @given(seed=st.integers(0, 99), features=st.sampled_from([3, 60]))
@@ -75,10 +75,10 @@ def test_a_fold_is_left_out(seed, features):
     data, dealt = er.RankingData.from_arrays(X, y, qid=qid), FoldNumbers(6, 3, seed)
     fold = dealt.of(0, 6)
     unit = np.sqrt(np.sum(center(data.X, data.indptr) ** 2, axis=0))
-    for part, found in enumerate(ridge_paths(data, STRENGTHS, dealt)):
+    for part, result in enumerate(ridge_paths(data, STRENGTHS, dealt)):
         seen = data.take_queries(fold != part)
         Z = center(seen.X, seen.indptr) / unit
-        for ours, l2 in zip(found, STRENGTHS, strict=True):
+        for ours, l2 in zip(result, STRENGTHS, strict=True):
             theirs = np.linalg.solve(Z.T @ Z + l2 * np.eye(features), Z.T @ center(seen.y, seen.indptr)) / unit
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
 

@@ -68,9 +68,9 @@ def test_a_feature_called_qid_is_still_a_feature_where_other_columns_hold_the_qu
 def test_cross_validation_without_routing_takes_the_queries_from_a_column():
     theirs = by_hand({})
     assert cross_val_score(er.Ridge(), FRAME, Y, cv=FOLDS, groups=QID).tolist() == theirs
-    found = cross_validate(er.Ridge(), FRAME, Y, cv=FOLDS, groups=QID, return_train_score=True)
-    assert found["test_score"].tolist() == theirs
-    assert np.isfinite(found["train_score"]).all()
+    result = cross_validate(er.Ridge(), FRAME, Y, cv=FOLDS, groups=QID, return_train_score=True)
+    assert result["test_score"].tolist() == theirs
+    assert np.isfinite(result["train_score"]).all()
     assert np.isfinite(learning_curve(er.Ridge(), FRAME, Y, cv=FOLDS, groups=QID, train_sizes=[0.5, 1.0])[2]).all()
 
 
@@ -134,15 +134,15 @@ def test_what_cannot_be_scored_is_an_error_and_never_nan():
         with pytest.raises(er.errors.IncompatibleError, match=REMEDY):
             use()
 
-    ridge, given = er.Ridge(), {"cv": FOLDS, "groups": QID, "params": {"qid": QID}}
-    refused(lambda: cross_val_score(ridge, X, Y, **given))
-    refused(lambda: cross_validate(ridge, X, Y, **given, scoring={"own": lambda ranker, X, y: ranker.score(X, y)}))
-    refused(lambda: cross_validate(ridge, X, Y, **given, error_score=0.0))
+    ridge, arguments = er.Ridge(), {"cv": FOLDS, "groups": QID, "params": {"qid": QID}}
+    refused(lambda: cross_val_score(ridge, X, Y, **arguments))
+    refused(lambda: cross_validate(ridge, X, Y, **arguments, scoring={"own": lambda ranker, X, y: ranker.score(X, y)}))
+    refused(lambda: cross_validate(ridge, X, Y, **arguments, error_score=0.0))
     refused(lambda: GridSearchCV(ridge, {"l2": [1e-3, 1.0]}, cv=FOLDS).fit(X, Y, qid=QID, groups=QID))
     pipe = make_pipeline(StandardScaler(), er.Ridge())
     refused(lambda: GridSearchCV(pipe, {"ridge__l2": [1.0]}, cv=FOLDS).fit(X, Y, ridge__qid=QID, groups=QID))
     with parallel_config("threading", n_jobs=2):
-        refused(lambda: cross_val_score(ridge, X, Y, **given))
+        refused(lambda: cross_val_score(ridge, X, Y, **arguments))
 
 
 def test_a_part_on_which_no_query_counts_is_an_error():

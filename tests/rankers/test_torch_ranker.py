@@ -80,14 +80,14 @@ def test_the_same_seed_gives_the_same_bits_and_pytorchs_generator_is_left_alone(
     torch.manual_seed(7)
     first = torch.rand(3)
     torch.manual_seed(7)
-    threads, found = torch.get_num_threads(), []
+    threads, results = torch.get_num_threads(), []
     for count in (1, 2, 1):
         torch.set_num_threads(count)
-        found.append(er.TorchRanker(**QUICK, dropout=0.2).fit(data, valid=valid).model_.to_bytes())
+        results.append(er.TorchRanker(**QUICK, dropout=0.2).fit(data, valid=valid).model_.to_bytes())
     torch.set_num_threads(threads)
     assert torch.equal(torch.rand(3), first)
-    assert len(set(found)) == 1
-    assert er.TorchRanker(**QUICK, dropout=0.2, seed=1).fit(data, valid=valid).model_.to_bytes() != found[0]
+    assert len(set(results)) == 1
+    assert er.TorchRanker(**QUICK, dropout=0.2, seed=1).fit(data, valid=valid).model_.to_bytes() != results[0]
 
 
 def test_early_stopping_keeps_the_best_epoch(monkeypatch):
@@ -109,11 +109,11 @@ def test_training_that_is_resumed_is_the_same_to_the_bit(monkeypatch):
         if progress.step == 3:
             raise KeyboardInterrupt
 
-    for given in ({}, {"lambdas": "sampled"}, {"dropout": 0.3}):
-        whole = er.TorchRanker(**QUICK, **given).fit(data)
+    for arguments in ({}, {"lambdas": "sampled"}, {"dropout": 0.3}):
+        whole = er.TorchRanker(**QUICK, **arguments).fit(data)
         with pytest.warns(er.errors.InterruptedWarning):
-            er.TorchRanker(**QUICK, **given).fit(data, checkpoint=models.append, progress=stop)
-        again = er.TorchRanker(**QUICK, **given).fit(data, resume=models[-1])
+            er.TorchRanker(**QUICK, **arguments).fit(data, checkpoint=models.append, progress=stop)
+        again = er.TorchRanker(**QUICK, **arguments).fit(data, resume=models[-1])
         assert again.model_.to_bytes() == whole.model_.to_bytes()
 
 
@@ -146,20 +146,20 @@ def test_missing_values_are_refused_or_filled(tmp_path):
 
 def test_any_objective_of_scores_and_any_measure():
     data = judged()
-    for given in ({"lambdas": er.losses.ListNetLoss()}, {"measure": "AP"}, {"lambdas": "finite-difference", "measure": "ERR"}):
-        ranker = er.TorchRanker(**QUICK | {"max_iter": 15}, **given).fit(data)
-        assert ranker.score(data) > er.Ridge(given.get("measure", "nDCG@10")).fit(data).score(data)
+    for arguments in ({"lambdas": er.losses.ListNetLoss()}, {"measure": "AP"}, {"lambdas": "finite-difference", "measure": "ERR"}):
+        ranker = er.TorchRanker(**QUICK | {"max_iter": 15}, **arguments).fit(data)
+        assert ranker.score(data) > er.Ridge(arguments.get("measure", "nDCG@10")).fit(data).score(data)
 
 
 def test_a_module_of_ones_own(tmp_path):
     data, valid = judged(), judged(1)
-    made = er.TorchRanker(module=partial(Two, units=12), max_iter=20, learning_rate=0.02).fit(data, valid=valid)
-    assert made.score(valid) > er.Ridge().fit(data).score(valid)
-    made.save(tmp_path / "m.json")
+    ranker = er.TorchRanker(module=partial(Two, units=12), max_iter=20, learning_rate=0.02).fit(data, valid=valid)
+    assert ranker.score(valid) > er.Ridge().fit(data).score(valid)
+    ranker.save(tmp_path / "m.json")
     with pytest.raises(er.errors.IncompatibleError, match=r"test_torch_ranker:Two, and code that a file names is never run;.* module=Two"):
         er.load(tmp_path / "m.json")
-    for given in (Two, Two(4, units=12), {f"{__name__}:Two": Two}):
-        assert np.array_equal(er.load(tmp_path / "m.json", module=given).predict(valid), made.predict(valid))
+    for module in (Two, Two(4, units=12), {f"{__name__}:Two": Two}):
+        assert np.array_equal(er.load(tmp_path / "m.json", module=module).predict(valid), ranker.predict(valid))
     with pytest.raises(er.errors.IncompatibleError, match="does not fit the tensors"):
         er.load(tmp_path / "m.json", module=Two(4, units=5))
     instance = Two(4)
@@ -169,7 +169,7 @@ def test_a_module_of_ones_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("module", "told"),
+    ("module", "message"),
     [
         (lambda features: torch.nn.Linear(features, 2), r"gives a tensor of shape \(2, 2\) for 2 documents; it must give one score"),
         (lambda features: torch.nn.Linear(features + 1, 1), "cannot read two documents of 4 features"),
@@ -177,14 +177,14 @@ def test_a_module_of_ones_own(tmp_path):
         (lambda features: "a module", "not a torch.nn.Module"),
     ],
 )
-def test_bad_modules_are_named(module, told):
-    with pytest.raises(er.errors.IncompatibleError, match=told):
+def test_bad_modules_are_named(module, message):
+    with pytest.raises(er.errors.IncompatibleError, match=message):
         er.TorchRanker(module=module).fit(judged())
 
 
 def test_bad_settings_are_named():
     data = judged()
-    for given, told in (
+    for arguments, message in (
         ({"hidden": (8, 0)}, "at least one unit"),
         ({"device": "nowhere"}, "is not a PyTorch device"),
         ({"module": "AP"}, "neither an nn.Module nor a function that makes one; if it is the measure, give measure='AP'"),
@@ -192,8 +192,8 @@ def test_bad_settings_are_named():
         ({"module": partial(Two, 4)}, "give them by name"),
         ({"module": partial(Two, units=np.int64(3))}, "cannot be written to a model file"),
     ):
-        with pytest.raises(er.errors.SettingError, match=told):
-            er.TorchRanker(**given).fit(data)
+        with pytest.raises(er.errors.SettingError, match=message):
+            er.TorchRanker(**arguments).fit(data)
     if not torch.cuda.is_available():
         with pytest.raises(er.errors.IncompatibleError, match="PyTorch finds no GPU"):
             er.TorchRanker(device="cuda").fit(data)
@@ -207,18 +207,18 @@ def test_a_learning_rate_that_diverges_is_told_and_the_best_is_kept():
 
 def test_in_a_comparison_a_blend_and_a_bag(tmp_path):
     data = judged(queries=12)
-    found = er.compare(
+    comparison = er.compare(
         data, [er.TorchRanker(**QUICK | {"max_iter": 1}), er.TorchRanker(module=Two, max_iter=1)], folds=3, workers=1, threads=1
     )
-    assert found.complete
-    assert "failed" not in str(found)
+    assert comparison.complete
+    assert "failed" not in str(comparison)
     blend = er.Blend(members=["ridge", er.TorchRanker(**QUICK | {"max_iter": 1})], bags=3).fit(data)
     assert blend.estimate_.mean > 0.5
     bag = er.TorchRanker(**QUICK | {"max_iter": 1}, bags=2).fit(data)
     assert len(bag.model_.scorer.nets) == 2
-    for number, one in enumerate((blend, bag)):
-        one.save(tmp_path / f"{number}.json")
-        assert np.array_equal(er.load(tmp_path / f"{number}.json").predict(data), one.predict(data))
+    for number, first in enumerate((blend, bag)):
+        first.save(tmp_path / f"{number}.json")
+        assert np.array_equal(er.load(tmp_path / f"{number}.json").predict(data), first.predict(data))
 
 
 def forged(record, **changes):
@@ -253,9 +253,9 @@ def test_a_forged_file_is_refused_and_runs_nothing(tmp_path):
         "the weight of a network": {"weight": "1"},
         "weight of a network is 1": {"weight": 10**400},
     }
-    for told, changes in cases.items():
+    for message, changes in cases.items():
         (tmp_path / "forged.json").write_text(json.dumps(forged(record, **changes)))
-        with pytest.raises(er.errors.DataError, match=rf"forged\.json: .*{told}"):
+        with pytest.raises(er.errors.DataError, match=rf"forged\.json: .*{message}"):
             er.load(tmp_path / "forged.json")
     (tmp_path / "forged.json").write_text(json.dumps(forged(record, module="os:system", arguments={"command": "true"})))
     with pytest.raises(er.errors.IncompatibleError, match="never run"):
@@ -317,9 +317,9 @@ def test_onnx_runtime_scores_a_module_as_pytorch_does(module):
     for ranker, numbers in ((own, "double"), (own, "float"), (blend, "double")):
         written = er.export(ranker, "onnx", numbers=numbers)
         session = runtime.InferenceSession(written.content, providers=["CPUExecutionProvider"])
-        (found,) = session.run(["score"], {"x": X.astype(np.float64 if numbers == "double" else np.float32)})
+        (result,) = session.run(["score"], {"x": X.astype(np.float64 if numbers == "double" else np.float32)})
         expected = ranker.predict(X)
-        assert np.allclose(found[:, 0], expected, rtol=1e-5, atol=1e-5)
+        assert np.allclose(result[:, 0], expected, rtol=1e-5, atol=1e-5)
         assert np.ptp(expected) > 0.1
         assert written.check(holes).beyond_rounding == 0
         assert any("computes in float32, as PyTorch does" in remark for remark in written.remarks)
@@ -362,13 +362,13 @@ def gated(tmp_path, monkeypatch):
 
 def test_the_commands_take_a_module_by_its_name(gated):
     pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
-    given = ("m.json", "--module", "my_nets:Outer.Gated")
+    arguments = ("m.json", "--module", "my_nets:Outer.Gated")
     model = er.load("m.json", module=sys.modules["my_nets"].Outer.Gated)
     assert "documents that differ by more than rounding │ 0" in called(
-        0, "export", *given, "--to", "onnx", "--out", "m.onnx", "--check", "data.xr"
+        0, "export", *arguments, "--to", "onnx", "--out", "m.onnx", "--check", "data.xr"
     )
     assert (gated / "m.onnx").read_bytes() == er.export(model, "onnx").content
-    called(0, "predict", *given[:1], "data.xr", *given[1:], "--out", "scores.txt")
+    called(0, "predict", *arguments[:1], "data.xr", *arguments[1:], "--out", "scores.txt")
     assert np.array_equal(np.loadtxt("scores.txt"), model.predict(judged()))
 
 
@@ -383,17 +383,17 @@ def test_the_commands_take_a_module_by_its_name(gated):
     ],
 )
 def test_a_module_that_the_commands_cannot_take(gated, options, says):
-    said = " ".join(called(2, "export", "m.json", "--to", "onnx", "--out", "m.onnx", *options).split())
-    assert re.search(says, said), said
+    message = " ".join(called(2, "export", "m.json", "--to", "onnx", "--out", "m.onnx", *options).split())
+    assert re.search(says, message), message
     assert not (gated / "m.onnx").exists()
 
 
 def test_a_module_needs_pytorch(gated, monkeypatch):
     trained = er.load("m.json", module=sys.modules["my_nets"].Outer.Gated)
     monkeypatch.setitem(sys.modules, "torch", None)
-    told = "need torch, which is not installed; pip install 'exactrank[torch]'"
-    assert told in called(2, "export", "m.json", "--to", "onnx", "--out", "m.onnx", "--module", "my_nets:Outer.Gated")
-    with pytest.raises(er.errors.IncompatibleError, match=re.escape(told)):
+    message = "need torch, which is not installed; pip install 'exactrank[torch]'"
+    assert message in called(2, "export", "m.json", "--to", "onnx", "--out", "m.onnx", "--module", "my_nets:Outer.Gated")
+    with pytest.raises(er.errors.IncompatibleError, match=re.escape(message)):
         er.export(trained, "onnx")
 
 
@@ -413,9 +413,9 @@ def test_training_goes_on_from_a_model(given):
 def test_a_start_of_another_form_is_named():
     data = judged()
     start = er.TorchRanker(**QUICK).fit(data).model_
-    for given in ({"hidden": (16,)}, {"module": Two}, {"hidden": (16, 8), "transform": "none"}):
+    for arguments in ({"hidden": (16,)}, {"module": Two}, {"hidden": (16, 8), "transform": "none"}):
         with pytest.raises(er.errors.IncompatibleError, match=r"start from is 16 x 8 with transform='log1p'; give the same module, hidden"):
-            er.TorchRanker(**given).fit(data, start=start)
+            er.TorchRanker(**arguments).fit(data, start=start)
     with pytest.raises(er.errors.IncompatibleError, match="goes on from a deep model, and the start is a linear model"):
         er.TorchRanker().fit(data, start=er.Ridge().fit(data).model_)
 

@@ -57,11 +57,11 @@ def test_lightgbm_alone_scores_the_same(kind, tmp_path):
 
 
 @EVERY_KIND
-@pytest.mark.parametrize("given", [{}, {"bags": 2, "bagging": "bootstrap"}])
-def test_the_text_names_an_objective_so_that_others_read_it(kind, given, tmp_path):
+@pytest.mark.parametrize("arguments", [{}, {"bags": 2, "bagging": "bootstrap"}])
+def test_the_text_names_an_objective_so_that_others_read_it(kind, arguments, tmp_path):
     """In the header, in LightGBM's place, and among the parameters."""
     data = judged(queries=30)
-    ranker = KINDS[kind](trees=6, **given).fit(data)
+    ranker = KINDS[kind](trees=6, **arguments).fit(data)
     text = er.export(ranker.model_, "lightgbm").text
     lines = text.split("\n")
     assert lines[lines.index("objective=lambdarank") - 1].startswith("max_feature_idx=")
@@ -170,9 +170,9 @@ def test_squared_error_within_queries_leaves_a_constant_a_query_free(seed):
     np.testing.assert_allclose(plain.slope, left, atol=1e-12)
     np.testing.assert_allclose(free.slope, left - (np.bincount(query, left) / np.bincount(query))[query], atol=1e-12)
     np.testing.assert_allclose(freed.slope, free.slope, atol=1e-12)
-    for found in (plain, free):
-        np.testing.assert_allclose(found.values, -np.bincount(query, found.slope**2) / 2, atol=1e-12)
-        assert np.all(found.curvature == 1)
+    for result in (plain, free):
+        np.testing.assert_allclose(result.values, -np.bincount(query, result.slope**2) / 2, atol=1e-12)
+        assert np.all(result.curvature == 1)
 
 
 def cubic_springs(pairs):
@@ -319,10 +319,10 @@ def test_only_what_was_begun_is_resumed(other):
 def test_threads_do_not_matter(kind):
     data = judged(queries=40)
     drawn = {"feature_fraction": 0.5, "query_fraction": 0.6, "seed": 7}
-    one, two = (KINDS[kind](**(drawn | {"threads": threads})).fit(data) for threads in (1, 2))
-    assert same(one.model_.scorer.table, two.model_.scorer.table)
+    first, second = (KINDS[kind](**(drawn | {"threads": threads})).fit(data) for threads in (1, 2))
+    assert same(first.model_.scorer.table, second.model_.scorer.table)
     other = KINDS[kind](**(drawn | {"seed": 8})).fit(data)
-    assert not np.array_equal(other.predict(data), one.predict(data))
+    assert not np.array_equal(other.predict(data), first.predict(data))
 
 
 @EVERY_KIND
@@ -426,11 +426,11 @@ def test_every_checkpoint_leads_to_the_same_end(kind, held_out, monkeypatch):
     monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", 0)
     sets = [rows(queries=30, noise=2.0, seed=number) for number in (14, 64)]
     train, valid = (er.RankingData.from_arrays(X, y, qid=qid) for X, y, qid in sets)
-    kept, settings = [], {"trees": 15, "leaves": 3}
+    models, settings = [], {"trees": 15, "leaves": 3}
     chosen_by = valid if held_out else None
-    whole = KINDS[kind](**settings).fit(train, valid=chosen_by, checkpoint=kept.append)
-    assert kept
-    for model in kept:
+    whole = KINDS[kind](**settings).fit(train, valid=chosen_by, checkpoint=models.append)
+    assert models
+    for model in models:
         again = KINDS[kind](**settings).fit(train, valid=chosen_by, resume=model)
         assert np.array_equal(again.predict(train), whole.predict(train))
 
@@ -438,10 +438,12 @@ def test_every_checkpoint_leads_to_the_same_end(kind, held_out, monkeypatch):
 @EVERY_KIND
 def test_bags_are_a_mean_of_forests(kind):
     data, valid = judged(queries=40, noise=1.0), judged(queries=40, noise=1.0, seed=1)
-    one, three = (KINDS[kind](query_fraction=0.6, **bags).fit(data, valid=valid) for bags in ({"bags": 0}, {"bags": 3, "bagging": "draws"}))
-    assert np.allclose(one.predict(data), 3 * three.model_.scorer.first(one.model_.scorer.n_trees).score(data.X))
-    assert three.model_.scorer.n_trees > one.model_.scorer.n_trees
-    assert not np.allclose(one.predict(data), three.predict(data)), "each forest has draws of its own"
+    first, three = (
+        KINDS[kind](query_fraction=0.6, **bags).fit(data, valid=valid) for bags in ({"bags": 0}, {"bags": 3, "bagging": "draws"})
+    )
+    assert np.allclose(first.predict(data), 3 * three.model_.scorer.first(first.model_.scorer.n_trees).score(data.X))
+    assert three.model_.scorer.n_trees > first.model_.scorer.n_trees
+    assert not np.allclose(first.predict(data), three.predict(data)), "each forest has draws of its own"
     for part, measured in ((data, "value"), (valid, "valid")):
         assert three.model_.training[measured] == pytest.approx(three.score(part), abs=1e-12)
     steps = [progress.step for progress in three.history_]
@@ -456,19 +458,19 @@ def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
         if progress.step == 25:
             raise KeyboardInterrupt
 
-    kept = []
+    models = []
     with pytest.warns(er.errors.InterruptedWarning, match="interrupted"):
-        part = KINDS["LambdaMART"](**settings).fit(data, progress=interrupt, checkpoint=kept.append)
+        part = KINDS["LambdaMART"](**settings).fit(data, progress=interrupt, checkpoint=models.append)
     assert part.model_.training["interrupted"]
     assert part.model_.training["value"] == pytest.approx(part.score(data), abs=1e-12)
-    for model in kept:
+    for model in models:
         assert model.training["value"] == pytest.approx(mean("nDCG@5", data, model.predict(data)), abs=1e-12)
     again, whole = (KINDS["LambdaMART"](**settings).fit(data, resume=resume) for resume in (part.model_, None))
     assert np.array_equal(again.predict(data), whole.predict(data))
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("arguments", "says"),
     [
         ({"categorical": ["color"]}, "categorical names 'color', which is not a feature; there are x0"),
         ({"monotone": {"price": -1}}, "monotone names 'price', which is not a feature"),
@@ -484,13 +486,13 @@ def test_a_break_in_the_second_bag_keeps_the_mean_so_far():
         ({"bagging": "bootstrap"}, "bagging='bootstrap' has no effect with bags=0"),
     ],
 )
-def test_bad_settings_are_named(given, says):
+def test_bad_settings_are_named(arguments, says):
     with pytest.raises(er.errors.SettingError, match=says):
-        er.MART("nDCG@5", **given).fit(judged())
+        er.MART("nDCG@5", **arguments).fit(judged())
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("arguments", "says"),
     [
         ({"samples": 3}, "samples=3 has no effect with lambdas='logistic'"),
         ({"noise": 0.5}, "noise=0.5 has no effect with lambdas='logistic'"),
@@ -502,13 +504,13 @@ def test_bad_settings_are_named(given, says):
         ({"lambdas": "springs"}, 'did you mean "spring"'),
     ],
 )
-def test_settings_of_other_lambda_functions_are_refused(given, says):
+def test_settings_of_other_lambda_functions_are_refused(arguments, says):
     with pytest.raises(er.errors.SettingError, match=says):
-        er.LambdaMART("nDCG@5", **given).fit(judged())
+        er.LambdaMART("nDCG@5", **arguments).fit(judged())
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("arguments", "says"),
     [
         ({"low": 0.5, "high": 0.4}, "low=0.5 is above high=0.4"),
         ({"query_fraction": 1.0}, "give a query_fraction below 1"),
@@ -517,9 +519,9 @@ def test_settings_of_other_lambda_functions_are_refused(given, says):
         ({"follow": "grades", "truncation": 5}, "truncation=5 has no effect with lambdas=None"),
     ],
 )
-def test_bad_settings_of_the_search_are_named(given, says):
+def test_bad_settings_of_the_search_are_named(arguments, says):
     with pytest.raises(er.errors.SettingError, match=says):
-        er.DirectRankTrees("nDCG@5", **given).fit(judged())
+        er.DirectRankTrees("nDCG@5", **arguments).fit(judged())
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -43,9 +43,9 @@ def finding(name):
     return ran(name)[0]
 
 
-def write(found, folder, force=False):
-    with finding_files(found.name, folder, force=force) as keep:
-        return keep(found)
+def write(result, folder, force=False):
+    with finding_files(result.name, folder, force=force) as keep:
+        return keep(result)
 
 
 def small(checks=()):
@@ -81,23 +81,23 @@ def test_an_unknown_name_is_answered_with_those_there_are():
 
 @EVERY_EXPERIMENT
 def test_a_finding_is_whole_and_drawn(name, tmp_path):
-    found, lines = ran(name)
+    result, lines = ran(name)
     assert lines
-    assert (found.name, found.published) == (name, find_experiment(name).published)
-    assert found.configuration == repr(tiny(name))
-    assert found.checks
-    assert found.holds == all(check.left < check.right for check in found.checks)
-    for table in found.tables:
+    assert (result.name, result.published) == (name, find_experiment(name).published)
+    assert result.configuration == repr(tiny(name))
+    assert result.checks
+    assert result.holds == all(check.left < check.right for check in result.checks)
+    for table in result.tables:
         assert table.rows
         assert {len(row) for row in table.rows} == {len(table.columns)}
-    for curve in (curve for panel in found.panels for curve in panel.curves):
+    for curve in (curve for panel in result.panels for curve in panel.curves):
         assert len(curve.x) == len(curve.y) > 1
         assert np.all(np.isfinite(curve.y))
         if curve.low is not None:
             assert np.all(np.array(curve.low) <= curve.y)
             assert np.all(np.array(curve.high) >= curve.y)
-    assert json.loads(json.dumps(found.to_json(), allow_nan=False))["holds"] == found.holds
-    *_, picture = write(found, tmp_path)
+    assert json.loads(json.dumps(result.to_json(), allow_nan=False))["holds"] == result.holds
+    *_, picture = write(result, tmp_path)
     assert picture.stat().st_size > 10_000
 
 
@@ -154,18 +154,18 @@ def test_a_check_holds_where_its_inequality_does(a, b):
     ],
 )
 def test_a_finding_holds_where_all_its_checks_do(held, holds, verdict):
-    found = small(checks=[Inequality("", 0.0 if each else 1.0, 1.0) for each in held])
-    assert found.holds == holds
-    assert f"## The published finding {verdict}\n" in found.to_markdown()
+    result = small(checks=[Inequality("", 0.0 if each else 1.0, 1.0) for each in held])
+    assert result.holds == holds
+    assert f"## The published finding {verdict}\n" in result.to_markdown()
 
 
 def test_files_are_written_once(tmp_path):
     folder = tmp_path / "new" / "out"
-    found = small()
-    report, record, picture = write(found, folder)
+    result = small()
+    report, record, picture = write(result, folder)
     assert sorted(path.name for path in folder.iterdir()) == ["x.json", "x.md", "x.png"]
-    assert report.read_text() == found.to_markdown()
-    assert json.loads(record.read_text()) == json.loads(json.dumps(found.to_json()))
+    assert report.read_text() == result.to_markdown()
+    assert json.loads(record.read_text()) == json.loads(json.dumps(result.to_json()))
     assert picture.read_bytes()[:4] == b"\x89PNG"
 
 
@@ -328,14 +328,14 @@ def test_both_versions_of_ranknet_are_timed_and_come_to_the_same(monkeypatch):
     for name in ("pass_over", "pass_over_pairs"):
         slow = getattr(RankNetTraining, name)
         monkeypatch.setattr(RankNetTraining, name, lambda self, *given, n=name, f=slow: passes.append(n) or f(self, *given))
-    found = tiny("ranknet-speedup").run()
+    result = tiny("ranknet-speedup").run()
     assert passes == (["pass_over_pairs"] * 2 + ["pass_over"] * 2) * 8
-    for panel in found.panels[2:]:
+    for panel in result.panels[2:]:
         slow, fast = panel.curves
         assert slow.y == pytest.approx(fast.y)
         assert len(slow.x) == 3
         assert list(slow.y) == sorted(slow.y)
-    apart = [check for check in found.checks if "same parameters" in check.says]
+    apart = [check for check in result.checks if "same parameters" in check.says]
     assert len(apart) == 2
     assert all(0 <= check.left < 1e-9 for check in apart)
 

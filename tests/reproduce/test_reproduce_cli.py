@@ -87,14 +87,14 @@ def test_the_page_has_an_experiment_for_every_figure_and_table():
 
 def test_a_run_writes_what_it_found(ran, tmp_path):
     """With lists this short the number of jumping points does not converge."""
-    done = invoke("jumping-points", "--out", tmp_path, "--seed", 4)
-    assert (done.exit_code, ran) == (0, [("reduced", 4)])
+    result = invoke("jumping-points", "--out", tmp_path, "--seed", 4)
+    assert (result.exit_code, ran) == (0, [("reduced", 4)])
     report = (tmp_path / "jumping-points.md").read_text()
-    assert report in done.stdout
+    assert report in result.stdout
     assert report.startswith("# jumping-points\n\nTan, Xia, Guo & Wang 2013, Table 12, section 2.5 (complexity)\n\n**Published:** ")
-    assert "\nThe published finding holds in part: 8 of 10 inequalities hold.\n" in done.stdout  # which is no failure
+    assert "\nThe published finding holds in part: 8 of 10 inequalities hold.\n" in result.stdout  # which is no failure
     assert json.loads((tmp_path / "jumping-points.json").read_text())["holds"] is False
-    assert done.stderr == ""
+    assert result.stderr == ""
     assert invoke("jumping-points", "--out", tmp_path, "--full", "--force").exit_code == 0
     assert ran[1:] == [("full", 0)]
 
@@ -110,8 +110,8 @@ def test_a_run_for_machines(ran, tmp_path):
 def test_threads_and_folders_reach_the_experiment(ran, tmp_path):
     for name in ("one", "two"):
         fold_of(tmp_path / name, 1, [drawn(10, first) for first in (1, 20, 40)])
-    done = invoke("directrank-starts", "--out", tmp_path, "--data", tmp_path / "one", "--data", tmp_path / "two", "--threads", 2)
-    assert done.exit_code == 0
+    result = invoke("directrank-starts", "--out", tmp_path, "--data", tmp_path / "one", "--data", tmp_path / "two", "--threads", 2)
+    assert result.exit_code == 0
     report = json.loads((tmp_path / "directrank-starts.json").read_text())
     assert f"threads=2, data=('{tmp_path / 'one'}', '{tmp_path / 'two'}')" in report["configuration"]
     assert [row[0] for row in report["tables"][0]["rows"]] == ["one", "one", "two", "two"]
@@ -136,10 +136,10 @@ def test_what_is_refused(ran, tmp_path, monkeypatch, arguments, says):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "jumping-points.json").write_text("mine")
     fold_of(tmp_path / "short", 1, [drawn(5, first, documents=11) for first in (1, 20, 40)])
-    done = invoke(*arguments)
-    assert done.exit_code == 2
-    assert says in " ".join(done.stderr.split())
-    assert "Traceback" not in done.stderr
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert says in " ".join(result.stderr.split())
+    assert "Traceback" not in result.stderr
     assert not (tmp_path / "new").exists()
     assert (tmp_path / "jumping-points.json").read_text() == "mine"
 
@@ -151,8 +151,8 @@ def test_nothing_is_left_of_a_report_that_cannot_be_drawn(ran, tmp_path, monkeyp
         raise KeyboardInterrupt
 
     monkeypatch.setattr(finding, "draw", fails)
-    done = invoke("jumping-points", "--out", tmp_path)
-    assert (done.exit_code, done.stderr) == (1, "exactrank: interrupted; nothing was written\n")
+    result = invoke("jumping-points", "--out", tmp_path)
+    assert (result.exit_code, result.stderr) == (1, "exactrank: interrupted; nothing was written\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -180,9 +180,9 @@ def test_ctrl_c_ends_with_a_line(tmp_path):
     command = [sys.executable, "-c", ENDLESS, "reproduce", "structured-bounds", "--out", tmp_path / "out"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
         os.close(theirs)
-        said = b""
-        while b"split 1 of 5" not in said:
-            said += os.read(terminal, 4096)
+        message = b""
+        while b"split 1 of 5" not in message:
+            message += os.read(terminal, 4096)
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=HANGS)
         while True:
@@ -192,10 +192,10 @@ def test_ctrl_c_ends_with_a_line(tmp_path):
                 break
             if not more:
                 break
-            said += more
+            message += more
     os.close(terminal)
-    assert re.search(rb"structured-bounds.* 0 s elapsed", said)
+    assert re.search(rb"structured-bounds.* 0 s elapsed", message)
     assert (process.returncode, output) == (1, b"")
-    assert said.strip().endswith(b"exactrank: interrupted; nothing was written")
-    assert b"Traceback" not in said
+    assert message.strip().endswith(b"exactrank: interrupted; nothing was written")
+    assert b"Traceback" not in message
     assert not (tmp_path / "out").exists()

@@ -64,10 +64,10 @@ def test_structured_ndcg_is_ahead_where_it_is():
 
 
 def test_what_is_shown_is_what_rankers_trained_for_each_k_score():
-    found = find_experiment("structured-ndcg")(features=6, documents=15, web_1=(20, 10, 40), web_2=(5, 5, 5)).run()
+    result = find_experiment("structured-ndcg")(features=6, documents=15, web_1=(20, 10, 40), web_2=(5, 5, 5)).run()
     parts = three_parts(CubicPolynomial(6, 10), (20, 10, 40))
     train, valid, test = (mix_features(part, 0) for part in (parts.train, parts.valid, parts.test))
-    rows = {row[0]: row[1:5] for row in found.tables[0].rows}
+    rows = {row[0]: row[1:5] for row in result.tables[0].rows}
     for measure in ("nDCG@2", "nDCG@5", "nDCG@10"):
         rankers = er.StructuredRank(measure=measure, bound="convex"), er.RankSVM(measure=measure, loss="hinge")
         ours, svm = (ranker.fit(train, valid=valid).score(test) for ranker in rankers)
@@ -79,7 +79,7 @@ def test_what_is_shown_is_what_rankers_trained_for_each_k_score():
         assert rows[measure] == pytest.approx([ours, plain, centered, svm])
     discount, either = (er.StructuredRank(measure="nDCG@10", **settings).fit(train, valid=valid).score(test)
                         for settings in ({"bound": "convex", "A": "discount"}, {"bound": "auto"}))  # fmt: skip
-    assert found.tables[0].rows[9][5:] == pytest.approx([found.tables[0].rows[9][1], discount, either])
+    assert result.tables[0].rows[9][5:] == pytest.approx([result.tables[0].rows[9][1], discount, either])
 
 
 def test_folds_of_a_folder_are_pooled(tmp_path):
@@ -164,12 +164,12 @@ def test_each_inequality_of_the_times_can_fail(broken):
 
 
 def test_all_solvers_are_followed_to_the_gap():
-    found = find_experiment("structured-times")(features=5, documents=10, queries=20, strengths=(10.0, 1.0), repeats=2).run()
-    assert [[curve.label for curve in panel.curves] for panel in found.panels] == [
+    result = find_experiment("structured-times")(features=5, documents=10, queries=20, strengths=(10.0, 1.0), repeats=2).run()
+    assert [[curve.label for curve in panel.curves] for panel in result.panels] == [
         ["cutting-plane", "bundle", "subgradient", "conjugate"]
     ] * 2
-    for curve in (curve for panel in found.panels for curve in panel.curves):
+    for curve in (curve for panel in result.panels for curve in panel.curves):
         assert np.all(np.diff(curve.x) > 0)
         assert curve.y[-1] <= 1e-3 < curve.y[-2]
-    assert {row[0] for row in found.tables[0].rows} == {"10", "1"}
-    assert found.holds
+    assert {row[0] for row in result.tables[0].rows} == {"10", "1"}
+    assert result.holds

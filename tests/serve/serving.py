@@ -67,10 +67,10 @@ def service(*arguments, timeout=HANGS, **options):
     words += ["--timeout", str(timeout)]
     process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options)
     try:
-        said = process.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)$", said.strip())
-        assert found, said + process.stderr.read()
-        client = Client(int(found[1]))
+        message = process.stderr.readline()
+        match = re.search(r"http://127\.0\.0\.1:(\d+)$", message.strip())
+        assert match, message + process.stderr.read()
+        client = Client(int(match[1]))
         assert client.ask("GET", "/ready")[0] == 200
         yield client, process
     finally:

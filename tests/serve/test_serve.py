@@ -101,15 +101,15 @@ def test_the_core_reads_nothing_else(text):
 @given(st.text("0123456789.-+eE[], nul", max_size=12).map(lambda inner: f"[[{inner}]]".encode()))
 @settings(max_examples=100)
 def test_what_the_core_reads_is_json_and_what_is_json_it_reads(text):
-    found = _core.json_matrix(text, 0)
+    result = _core.json_matrix(text, 0)
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
-        assert found is None or found[2] < len(text)
+        assert result is None or result[2] < len(text)
     else:
         proper = all(isinstance(row, list) and row and len(row) == len(value[0]) for row in value)
         proper = proper and all(isinstance(cell, int | float | None) for row in value for cell in row)
-        assert (found is not None) == proper
+        assert (result is not None) == proper
 
 
 @given(hnp.arrays(float, (4, 3), elements=st.one_of(st.floats(-9, 9), st.just(np.nan))), st.permutations(range(3)), st.booleans())
@@ -165,8 +165,8 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_bodies_are_refused_with_place_value_and_remedy(name):
-    body, status, place, said = BAD[name]
-    with pytest.raises(RequestError, match=re.escape(said)) as caught:
+    body, status, place, message = BAD[name]
+    with pytest.raises(RequestError, match=re.escape(message)) as caught:
         read_documents((body if isinstance(body, str) else json.dumps(body)).encode(), LINEAR, max_documents=10)
     assert (caught.value.status, caught.value.place) == (status, place)
 
@@ -399,8 +399,8 @@ def test_many_at_once(served):
 
 def test_a_large_request_that_must_wait_too_long_is_told_so(monkeypatch):
     """The only answer of the 500s, and not because of what a request holds."""
-    done = threading.Event()
-    monkeypatch.setattr("exactrank.serve.app.rank_documents", lambda *_: done.wait())
+    result = threading.Event()
+    monkeypatch.setattr("exactrank.serve.app.rank_documents", lambda *_: result.wait())
     body = b" " * (SMALL_BODY + 1)
     application = make_app(
         Models({"m": ServedModel(Path("m"), None, er.Model(LINEAR), "v", datetime.now(UTC))}), Rules(timeout=0.05, watch=0)
@@ -416,7 +416,7 @@ def test_a_large_request_that_must_wait_too_long_is_told_so(monkeypatch):
 
     async def asked():
         await application(scope, receive, send)
-        done.set()
+        result.set()
 
     asyncio.run(asked())
     assert sent[0]["status"] == 503
@@ -460,10 +460,10 @@ def test_a_model_replaced_while_requests_run(tmp_path):
         (tmp_path / "damaged.json").write_text(path.read_text()[:-40])
         os.replace(tmp_path / "damaged.json", path)
         wait_for(lambda: client.ask("GET", "/models/m")[1]["problem"])
-        told = client.ask("GET", "/models/m")[1]
-        assert "m.json is not a model" in told["problem"]
-        assert str(tmp_path) not in told["problem"]
-        assert told["version"] == before["version"] == client.rank({"features": rows})[1]["version"]
+        message = client.ask("GET", "/models/m")[1]
+        assert "m.json is not a model" in message["problem"]
+        assert str(tmp_path) not in message["problem"]
+        assert message["version"] == before["version"] == client.rank({"features": rows})[1]["version"]
         path.unlink()
         wait_for(lambda: "does not exist" in client.ask("GET", "/models/m")[1]["problem"])
         er.Model(scorers[0]).save(path)
@@ -547,20 +547,20 @@ def test_a_port_that_is_taken_is_not_shared():
 
 def test_an_address_that_is_not_ours_is_named(tmp_path):
     (tmp_path / "m.json").write_text("[1]")
-    done = CliRunner().invoke(app, ["serve", str(tmp_path / "m.json"), "--host", "192.0.2.1"])
-    assert done.exit_code == 1
-    assert "192.0.2.1:8000: Cannot assign requested address" in done.stderr
+    result = CliRunner().invoke(app, ["serve", str(tmp_path / "m.json"), "--host", "192.0.2.1"])
+    assert result.exit_code == 1
+    assert "192.0.2.1:8000: Cannot assign requested address" in result.stderr
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    done = CliRunner().invoke(app, ["serve", str(tmp_path / "m.json")])
-    assert done.exit_code == 2
-    assert "pip install 'exactrank[serve]'" in done.stderr
+    result = CliRunner().invoke(app, ["serve", str(tmp_path / "m.json")])
+    assert result.exit_code == 2
+    assert "pip install 'exactrank[serve]'" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["m.json", "a=n.json", "a=m.json"], "two models are called 'a'"),
         (["m.json", "../m.json"], "two models are called 'm'"),
@@ -572,12 +572,12 @@ def test_without_the_extra_it_says_what_to_install(tmp_path, monkeypatch):
         (["m.json", "--host", "a\nb"], "--host is"),
     ],
 )
-def test_bad_arguments(words, said, tmp_path, monkeypatch):
+def test_bad_arguments(words, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.json").write_text("[1]")
-    done = CliRunner().invoke(app, ["serve", *words])
-    assert done.exit_code == 2
-    assert said in done.stderr
+    result = CliRunner().invoke(app, ["serve", *words])
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
 # ---- the contract

@@ -25,9 +25,9 @@ def main() -> None:
     arguments.add_argument("--minutes", type=float, default=30.0)
     arguments.add_argument("--seed", type=int, default=secrets.randbelow(10_000))
     arguments.add_argument("--first", type=int, default=0, help="the number of the first round")
-    given = arguments.parse_args()
-    print(f"seed {given.seed}", flush=True)
-    until, number = time.monotonic() + 60 * given.minutes, given.first
+    options = arguments.parse_args()
+    print(f"seed {options.seed}", flush=True)
+    until, number = time.monotonic() + 60 * options.minutes, options.first
     folder = Path(tempfile.mkdtemp(prefix="exactrank-soak-"))
     logging.disable(logging.CRITICAL)  # it tells at length of what is done to it
     runs.SECONDS_BETWEEN_CHECKPOINTS, runs.TIMES_BETWEEN_CHECKPOINTS = 0.0, 0
@@ -35,14 +35,14 @@ def main() -> None:
         bench = Bench.made(folder)
         while time.monotonic() < until:
             faulthandler.dump_traceback_later(HANG, exit=True)
-            begun, rng = time.monotonic(), np.random.default_rng([given.seed, number])
-            told = FAULTS[number % len(FAULTS)](rng, bench)
-            print(f"seed {given.seed}, round {number}: {told}: the same model ({time.monotonic() - begun:.0f} s)", flush=True)
+            begun, rng = time.monotonic(), np.random.default_rng([options.seed, number])
+            message = FAULTS[number % len(FAULTS)](rng, bench)
+            print(f"seed {options.seed}, round {number}: {message}: the same model ({time.monotonic() - begun:.0f} s)", flush=True)
             number += 1
         faulthandler.cancel_dump_traceback_later()
     finally:
         shutil.rmtree(folder)
-    print(f"{number - given.first} rounds, no model differed")
+    print(f"{number - options.first} rounds, no model differed")
 
 
 if __name__ == "__main__":

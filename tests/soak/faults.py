@@ -75,11 +75,11 @@ class Bench:
             self._whole[name] = ranker.predict(self.data).tobytes(), len(ranker.history_)
         return self._whole[name]
 
-    def check(self, name: str, model: Any, told: str) -> str:
+    def check(self, name: str, model: Any, message: str) -> str:
         """``told``, once the ``model`` is that of ``name``."""
         if model.predict(self.data).tobytes() != self.whole(name)[0]:
-            raise AssertionError(f"{told}: another model")
-        return told
+            raise AssertionError(f"{message}: another model")
+        return message
 
 
 @contextmanager
@@ -116,12 +116,12 @@ def a_lost_worker(rng: np.random.Generator, bench: Bench) -> str:
 def two_clients(rng: np.random.Generator, bench: Bench) -> str:
     """Two clients train at once on one cluster, which loses a worker."""
     names = [str(name) for name in rng.choice(list(RANKERS), 2)]
-    delay, found = float(rng.uniform(0.5, 4)), dict[int, Any]()
+    delay, result = float(rng.uniform(0.5, 4)), dict[int, Any]()
     with two_workers() as (client, pids):
 
         def fit(number: int) -> None:
             with Client(client.scheduler.address, set_as_default=False) as own:
-                found[number] = RANKERS[names[number]](backend=DaskBackend(own, silence=4.0)).fit(bench.shards, progress=False).model_
+                result[number] = RANKERS[names[number]](backend=DaskBackend(own, silence=4.0)).fit(bench.shards, progress=False).model_
 
         timer = threading.Timer(delay, os.kill, (pids[int(rng.integers(2))], signal.SIGKILL))
         threads = [*(threading.Thread(target=fit, args=(number,)) for number in range(2)), timer]
@@ -129,12 +129,12 @@ def two_clients(rng: np.random.Generator, bench: Bench) -> str:
             thread.start()
         for thread in threads:
             thread.join()
-    told = f"{names[0]} and {names[1]} at once, a worker killed after {delay:.1f} s"
-    if len(found) < 2:
-        raise AssertionError(f"{told}: a client failed")
+    message = f"{names[0]} and {names[1]} at once, a worker killed after {delay:.1f} s"
+    if len(result) < 2:
+        raise AssertionError(f"{message}: a client failed")
     for number, name in enumerate(names):
-        bench.check(name, found[number], told)
-    return told
+        bench.check(name, result[number], message)
+    return message
 
 
 def a_lost_scheduler(rng: np.random.Generator, bench: Bench) -> str:
@@ -150,16 +150,16 @@ def a_lost_scheduler(rng: np.random.Generator, bench: Bench) -> str:
 
         with Client(address, set_as_default=False, timeout=30) as client:
             client.wait_for_workers(1, timeout=120)
-            told = f"{name}: the scheduler got {how.name} after checkpoint {moment}"
+            message = f"{name}: the scheduler got {how.name} after checkpoint {moment}"
             try:
                 RANKERS[name](backend=DaskBackend(client, silence=4.0)).fit(bench.shards, checkpoint=keep)
-                told = f"{told}, too late to be noticed"
+                message = f"{message}, too late to be noticed"
             except er.errors.EngineError as error:
                 if "go on from the checkpoint" not in str(error):
                     raise
             finally:
                 scheduler.kill()
-    return bench.check(name, RANKERS[name]().fit(bench.shards, resume=kept[-1]).model_, told)
+    return bench.check(name, RANKERS[name]().fit(bench.shards, resume=kept[-1]).model_, message)
 
 
 def a_vanished_file(rng: np.random.Generator, bench: Bench) -> str:
@@ -169,7 +169,7 @@ def a_vanished_file(rng: np.random.Generator, bench: Bench) -> str:
     own = Path(tempfile.mkdtemp(dir=bench.folder)) / "shards"
     shutil.copytree(bench.folder / "shards", own)
     path = sorted(own.glob("part-*.xr"))[int(rng.integers(3))]
-    told, kept = f"{name}: {path.name} {kind} and a worker was killed after checkpoint {moment}", list[Any]()
+    message, kept = f"{name}: {path.name} {kind} and a worker was killed after checkpoint {moment}", list[Any]()
     with two_workers() as (client, pids):
 
         def keep(model: Any) -> None:
@@ -182,12 +182,12 @@ def a_vanished_file(rng: np.random.Generator, bench: Bench) -> str:
 
         try:
             RANKERS[name](backend=DaskBackend(client, silence=4.0)).fit(read_shards(own), checkpoint=keep)
-            told += ", which nobody needed again"
+            message += ", which nobody needed again"
         except er.errors.DataError as error:
             if str(path) not in str(error):
                 raise
     shutil.copy(bench.folder / "shards" / path.name, path)
-    return bench.check(name, RANKERS[name]().fit(read_shards(own), resume=kept[-1]).model_, told)
+    return bench.check(name, RANKERS[name]().fit(read_shards(own), resume=kept[-1]).model_, message)
 
 
 def a_killed_command(rng: np.random.Generator, bench: Bench) -> str:
@@ -212,11 +212,11 @@ def a_killed_command(rng: np.random.Generator, bench: Bench) -> str:
         if process.returncode:
             raise AssertionError(f"{method}: resuming ended with {process.returncode}: {said.decode()}")
         break
-    told = f"{method}: {'with two workers ' if workers else ''}killed {kills} times"
+    message = f"{method}: {'with two workers ' if workers else ''}killed {kills} times"
     ours, theirs = (er.load(path).predict(bench.data).tobytes() for path in (folder / "killed.json", whole))
     if ours != theirs:
-        raise AssertionError(f"{told}: another model")
-    return told
+        raise AssertionError(f"{message}: another model")
+    return message
 
 
 def _survives(process: "subprocess.Popen[bytes]", checkpoint: Path, rng: np.random.Generator) -> bool:

@@ -38,27 +38,27 @@ def in_terminal(code):
     if pid == 0:
         os.environ |= {"COLUMNS": "120", "TERM": "xterm"}
         os.execv(sys.executable, [sys.executable, "-c", code])
-    said = b""
+    message = b""
     while True:
         try:
             block = os.read(handle, 1 << 16)
         except OSError:  # EIO, which is its end
             break
-        said += block
+        message += block
         if not block:
             break
     _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 0, said
-    return said.decode()
+    assert os.waitstatus_to_exitcode(status) == 0, message
+    return message.decode()
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_terminal_shows_one_line_and_keeps_nothing_of_it(name):
-    said = in_terminal(f"{WORK}{CALLS[name].format(True)}")
-    frames = [line for line in re.split(r"[\r\n]+", ESCAPE.sub("", said)) if line.strip()]
+    message = in_terminal(f"{WORK}{CALLS[name].format(True)}")
+    frames = [line for line in re.split(r"[\r\n]+", ESCAPE.sub("", message)) if line.strip()]
     assert frames
     assert [line for line in frames if not FRAME.match(line.rstrip())] == []
-    assert said.endswith("\x1b[2K")  # the line is erased
+    assert message.endswith("\x1b[2K")  # the line is erased
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -72,17 +72,17 @@ def test_nothing_is_printed_but_where_somebody_watches(name, capfd):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_function_hears_of_every_step(name):
-    told = []
-    space = {"told": told}
+    message = []
+    space = {"told": message}
     exec(WORK, space)
     exec(CALLS[name].format("told.append"), space)
-    assert told
+    assert message
     if name == "fit":
-        assert all(isinstance(each, Progress) for each in told)
-        assert [each.step for each in told] == list(range(1, 41))
+        assert all(isinstance(each, Progress) for each in message)
+        assert [each.step for each in message] == list(range(1, 41))
     else:
-        assert all(isinstance(each, Advance) and 0 <= each.share <= 1 and each.running for each in told)
-        assert [each.completed for each in told] == sorted(each.completed for each in told)
+        assert all(isinstance(each, Advance) and 0 <= each.share <= 1 and each.running for each in message)
+        assert [each.completed for each in message] == sorted(each.completed for each in message)
 
 
 def test_anything_else_is_refused():
@@ -106,8 +106,8 @@ def test_what_ctrl_c_ends_warns():
     with pytest.warns(er.errors.InterruptedWarning, match="training was interrupted; the best model so far is kept"):
         er.LambdaMART(trees=30, bags=0).fit(data, progress=lambda progress: interrupt(progress) if progress.step == 3 else None)
     with pytest.warns(er.errors.InterruptedWarning, match=r"tuning was interrupted; the best of \d+ trials is taken"):
-        found = er.tune(data_of(12), "ridge", valid=data, trials=200, progress=lambda each: interrupt(each) if each.completed else None)
-    assert not found.complete
+        tuning = er.tune(data_of(12), "ridge", valid=data, trials=200, progress=lambda each: interrupt(each) if each.completed else None)
+    assert not tuning.complete
     with pytest.warns(er.errors.InterruptedWarning, match="the comparison was interrupted; it holds the finished fits"):
         compared = er.compare(
             data, ["ridge"], folds=10, workers=1, progress=lambda advance: interrupt(advance) if advance.completed >= 2 else None

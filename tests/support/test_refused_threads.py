@@ -44,19 +44,19 @@ def digest(threads: int) -> str:
     parser = _core.LetorParser(False, True, -1, -1, 0, threads)
     text = "".join(f"{int(grade)} qid:{row // 9} 1:{row}\n" for row, grade in enumerate(y[:50_000]))
     parser.feed(np.frombuffer(text.encode(), np.uint8))
-    found = [
+    results = [
         *_core.evaluate(scores, indptr, [(kernel, y, None, False)], threads),
         *_core.answers(forces, scores, indptr, np.ones(queries), True, True, threads),
         _core.linear_scores(X, np.ones(5), threads),
         parser.take()[0],
     ]
-    return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in found)).hexdigest()
+    return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in results)).hexdigest()
 
 
 def child(script: str, **environment: str) -> str:
     """What a process prints."""
     lines = f"import os, resource\nfrom tests.support.test_refused_threads import digest\n{script}\nprint(digest(8))"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", lines],
         cwd=ROOT,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"} | environment,
@@ -66,8 +66,8 @@ def child(script: str, **environment: str) -> str:
         check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (STACK,) * 2),
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.strip()
+    assert result.returncode == 0, result.stderr[-2000:]
+    return result.stdout.strip()
 
 
 @pytest.fixture(scope="module")

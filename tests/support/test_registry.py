@@ -96,15 +96,15 @@ def test_commands_train_compare_and_list_them(install):
     install("elsewhere", GOOD)
     assert "Ridge regression from elsewhere." in exactrank("train", "--help").stdout
     exactrank("generate", "data.far", "--queries", 12, "--documents", 6, "--features", 3)
-    done = exactrank("train", "far-ridge", "data.far", "--out", "m.json", "-m", "FarRBP")
-    assert done.exit_code == 0, done.stderr
-    done = exactrank("evaluate", "data.far", "--feature", "1", "-m", "FarAway")
-    assert done.exit_code == 0, done.stderr
-    assert "FarRBP" in done.stdout
+    result = exactrank("train", "far-ridge", "data.far", "--out", "m.json", "-m", "FarRBP")
+    assert result.exit_code == 0, result.stderr
+    result = exactrank("evaluate", "data.far", "--feature", "1", "-m", "FarAway")
+    assert result.exit_code == 0, result.stderr
+    assert "FarRBP" in result.stdout
 
 
 @pytest.mark.parametrize(
-    ("points", "source", "ask", "told"),
+    ("points", "source", "ask", "message"),
     [
         ({"rankers": "odd = elsewhere_module:X"}, "raise NameError('odd')", lambda: RANKERS["odd"], "NameError: odd"),
         ({"rankers": "odd = elsewhere_module:X"}, "import sys; sys.exit(3)", lambda: find_contender("odd"), "SystemExit: 3"),
@@ -115,9 +115,9 @@ def test_commands_train_compare_and_list_them(install):
         ({"contenders": "odd = elsewhere_module:X"}, "X = 3", lambda: find_contender("odd"), "elsewhere_module:X is no method"),
     ],
 )
-def test_one_that_is_broken_is_told_with_its_package_where_it_is_asked_for(install, points, source, ask, told):
+def test_one_that_is_broken_is_told_with_its_package_where_it_is_asked_for(install, points, source, ask, message):
     install("elsewhere", points, source)
-    with pytest.raises(er.errors.ExactRankError, match=rf"^odd: .*{told}.*the package elsewhere$"):
+    with pytest.raises(er.errors.ExactRankError, match=rf"^odd: .*{message}.*the package elsewhere$"):
         ask()
     assert RANKERS["ridge"] is er.Ridge
 
@@ -127,9 +127,9 @@ def test_a_broken_ranker_breaks_no_other_command(install):
     listed = exactrank("train", "--help")
     assert listed.exit_code == 0
     assert "ridge" in listed.stdout
-    done = exactrank("train", "odd")
-    assert done.exit_code == 2
-    assert done.stderr == "exactrank: odd: cannot import elsewhere_module:X (NameError: odd); fix or uninstall the package elsewhere\n"
+    result = exactrank("train", "odd")
+    assert result.exit_code == 2
+    assert result.stderr == "exactrank: odd: cannot import elsewhere_module:X (NameError: odd); fix or uninstall the package elsewhere\n"
 
 
 def test_a_name_that_is_taken_stays_with_its_owner(install):

@@ -41,20 +41,20 @@ def parts():
     return data_of(0), data_of(1)
 
 
-def wrong_values(one: Setting):
+def wrong_values(declaration: Setting):
     """Values that the setting must not have."""
     yield object()
-    if one.choices:
-        yield one.choices[0] + "x"
-    numeric = int in one.kinds or float in one.kinds
+    if declaration.choices:
+        yield declaration.choices[0] + "x"
+    numeric = int in declaration.kinds or float in declaration.kinds
     if numeric:
         yield from (np.nan, "5", 1j)
-        for limit, step in ((one.at_least, -1), (one.above, 0), (one.at_most, 1), (one.below, 0)):
+        for limit, step in ((declaration.at_least, -1), (declaration.above, 0), (declaration.at_most, 1), (declaration.below, 0)):
             if limit is not None:
                 yield type(limit)(limit + step * (1 + abs(limit)))
-    if int in one.kinds and float not in one.kinds:
+    if int in declaration.kinds and float not in declaration.kinds:
         yield 2.5
-    if bool in one.kinds and not numeric:
+    if bool in declaration.kinds and not numeric:
         yield 2
 
 
@@ -66,23 +66,23 @@ def test_a_wrong_value_is_told_before_any_work(name, of):
             ranker(**{of: value}).fit("no data at all")
 
 
-def others(one: Setting):
+def others(declaration: Setting):
     """Some values that the setting may have, and has not by default."""
-    if one.search is not None:
-        search = one.search
+    if declaration.search is not None:
+        search = declaration.search
         yield from ((search.low, search.high) if isinstance(search, Range) else search)
-    yield from one.choices
-    if str in one.kinds:
+    yield from declaration.choices
+    if str in declaration.kinds:
         yield "AP"
-    if one.name == "module":  # of TorchRanker, tested where PyTorch is installed
+    if declaration.name == "module":  # of TorchRanker, tested where PyTorch is installed
         yield lambda n_features: import_module("torch").nn.Linear(n_features, 1)
-    if bool in one.kinds:
-        yield not one.default
-    if int in one.kinds:
+    if bool in declaration.kinds:
+        yield not declaration.default
+    if int in declaration.kinds:
         yield from (3, 2, 1, 5)
-    if float in one.kinds:
+    if float in declaration.kinds:
         yield from (0.03, 0.3, 0.7, 3.0, 30.0)
-    for kind in one.kinds:
+    for kind in declaration.kinds:
         if isinstance(get_origin(kind), type) and get_origin(kind) is not Literal:
             if issubclass(get_origin(kind), Mapping):
                 yield {"a": -1, "b": -1}
@@ -92,23 +92,23 @@ def others(one: Setting):
 
 def context(ranker: type[Ranker], of: str):
     """Settings under which the one called ``of`` has an effect, as declared."""
-    found = {"query_fraction": 0.7} if of in ("bags", "bagging") and "query_fraction" in ranker.settings else {}
+    result = {"query_fraction": 0.7} if of in ("bags", "bagging") and "query_fraction" in ranker.settings else {}
     for other, allowed in ranker.settings[of].only.items() - {(VALID, SOME)}:
-        found |= context(ranker, other)
-        found[other] = next(filter(None, others(ranker.settings[other]))) if allowed is SOME else allowed[0]
-    return found
+        result |= context(ranker, other)
+        result[other] = next(filter(None, others(ranker.settings[other]))) if allowed is SOME else allowed[0]
+    return result
 
 
 def fitted(ranker, valid, given):
     """Scores and number of steps, or why it was refused."""
     long = {"max_iter": 60, "trees": 40} if "patience" in given or "restarts" in given else {}
-    one = {"bags": 0} if "trees" in ranker.settings else {}  # forest, not ten
-    short = {name: value for name, value in (SHORT | long | one).items() if name in ranker.settings and name not in given}
+    one_model = {"bags": 0} if "trees" in ranker.settings else {}  # forest, not ten
+    short = {name: value for name, value in (SHORT | long | one_model).items() if name in ranker.settings and name not in given}
     try:
-        one = ranker(**short, **given).fit(parts()[0], valid=valid)
+        one_model = ranker(**short, **given).fit(parts()[0], valid=valid)
     except (SettingError, er.errors.IncompatibleError) as refused:
         return str(refused), 0
-    return one.predict(parts()[0]).tobytes(), one.model_.training["steps"]
+    return one_model.predict(parts()[0]).tobytes(), one_model.model_.training["steps"]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -116,20 +116,20 @@ def fitted(ranker, valid, given):
 def test_another_value_changes_the_fit_or_is_refused(name, of):
     """With validation data or without: some settings say how long to go on, or what to do where there is none."""
     ranker = RANKERS[name]
-    one, under = ranker.settings[of], context(ranker, of)
-    tried = [value for value in others(one) if not one.is_default(value) and SHORT.get(of) != value and allowed(one, value)]
+    first, under = ranker.settings[of], context(ranker, of)
+    tried = [value for value in others(first) if not first.is_default(value) and SHORT.get(of) != value and allowed(first, value)]
     assert tried, f"no other value of {of} is known; add one to others()"
     for valid in (parts()[1], None):
-        usual = fitted(ranker, valid, under | ({of: one.default} if of in ("patience", "restarts") else {}))
+        usual = fitted(ranker, valid, under | ({of: first.default} if of in ("patience", "restarts") else {}))
         assert not isinstance(usual[0], str), usual
         if any(fitted(ranker, valid, under | {of: value}) != usual for value in tried):
             return
     pytest.fail(f"{ranker.__name__}: {of}={tried} are taken, and change nothing")
 
 
-def allowed(one: Setting, value: object) -> bool:
+def allowed(declaration: Setting, value: object) -> bool:
     try:
-        one.check(value, "")
+        declaration.check(value, "")
     except SettingError:
         return False
     return True
@@ -139,8 +139,8 @@ def allowed(one: Setting, value: object) -> bool:
 def test_a_setting_without_effect_is_refused(name, of):
     """Where what it needs beside it is not there, whatever else is."""
     ranker = RANKERS[name]
-    one = ranker.settings[of]
-    value = next(value for value in others(one) if not one.is_default(value))
+    first = ranker.settings[of]
+    value = next(value for value in others(first) if not first.is_default(value))
     train, _ = parts()
     at_rest = ranker(**{of: value})
     if of not in at_rest.ineffective_settings(train):
@@ -166,7 +166,7 @@ def test_the_declaration_is_all_there_is(name):
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "message"),
     [
         (lambda: er.LambdaMART(n_estimators=5), "has no setting 'n_estimators'; here it is called trees"),
         (lambda: er.LambdaMART().set_params(num_leaves=5), "has no setting 'num_leaves'; here it is called leaves"),
@@ -177,10 +177,10 @@ def test_the_declaration_is_all_there_is(name):
         (lambda: er.DirectRank(order="cyclc").fit("x"), 'order=\'cyclc\' is not "cyclic", "random" or "greedy"; did you mean "cyclic"?'),
     ],
 )
-def test_what_is_said_of_a_mistake(made, said):
+def test_what_is_said_of_a_mistake(made, message):
     with pytest.raises(SettingError) as error:
         made()
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert isinstance(error.value, ValueError)
 
 

@@ -27,10 +27,10 @@ NAMES = (
 
 
 def called(*arguments):
-    done = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "25000"})
-    assert done.exit_code == 0, (done.stderr, done.exception)
-    assert all(c.isprintable() or c == "\n" for c in done.output)
-    return done.output
+    result = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "25000"})
+    assert result.exit_code == 0, (result.stderr, result.exception)
+    assert all(c.isprintable() or c == "\n" for c in result.output)
+    return result.output
 
 
 def rows_with(shown, names):
@@ -95,11 +95,11 @@ def test_json_has_every_name_as_it_is(named):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_one_line(named, name):
-    done = CliRunner().invoke(app, ["evaluate", str(named[0]), "--feature", f"?{name}"], env={"COLUMNS": "80"})
-    assert done.exit_code == 2
-    assert done.stderr.count("\n") == 1
-    assert done.stderr[:-1].isprintable()
-    assert len(done.stderr) < 3000
+    result = CliRunner().invoke(app, ["evaluate", str(named[0]), "--feature", f"?{name}"], env={"COLUMNS": "80"})
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert result.stderr[:-1].isprintable()
+    assert len(result.stderr) < 3000
 
 
 def table_of(names):
@@ -131,7 +131,7 @@ def test_tables_in_latex():
     form = re.compile("|".join(map(re.escape, sorted(back, key=len, reverse=True))))
     for name, line in zip(NAMES, body, strict=True):
         cell = line.partition(" & ")[0]
-        assert form.sub(lambda found: back[found[0]], cell) == printable(name)
+        assert form.sub(lambda result: back[result[0]], cell) == printable(name)
         assert not set(form.sub("", cell)) & set(_LATEX)
 
 

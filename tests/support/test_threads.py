@@ -69,8 +69,8 @@ def test_the_model_does_not_depend_on_the_threads_of_blas(ranker):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(8000, 100)).astype(np.float32)  # smaller products have one thread anyway
     data = er.RankingData.from_arrays(X, (X[:, :3].sum(1) + rng.normal(size=8000) > 1).astype(int), group=[20] * 400)
-    found = []
+    results = []
     for count in (1, 2):
         with threadpool_limits(count, user_api="blas"):
-            found.append(ranker.fit(data).weights_)
-    assert found[0].tobytes() == found[1].tobytes()
+            results.append(ranker.fit(data).weights_)
+    assert results[0].tobytes() == results[1].tobytes()

@@ -54,9 +54,9 @@ def tiny_bert(tmp_path_factory):
 
 @pytest.fixture
 def model(tiny_bert):
-    made = CrossEncoder(str(tiny_bert), device="cpu", local_files_only=True)
-    made.eval()  # no dropout
-    return made
+    encoder = CrossEncoder(str(tiny_bert), device="cpu", local_files_only=True)
+    encoder.eval()  # no dropout
+    return encoder
 
 
 def lists(queries: int, seed: int):
@@ -188,10 +188,10 @@ def test_lambdas_of_ndcg_are_those_of_their_lambdarank(scored):
     scores, labels, inputs, lengths = scored
     theirs = losses.LambdaLoss(Fixed(scores), losses.LambdaRankScheme(), reduction_log="natural", mini_batch_size=len(scores))
     (expected,) = torch.autograd.grad(theirs(inputs, labels), scores)
-    (found,) = torch.autograd.grad(
+    (result,) = torch.autograd.grad(
         xt.RankingLoss(er.losses.Lambdas(er.measures.NDCG()), "sum")(scores, torch.cat(labels), lengths=lengths), scores
     )
-    assert torch.allclose(found / pairs_of_different_grades(labels), expected, rtol=0, atol=2e-8)
+    assert torch.allclose(result / pairs_of_different_grades(labels), expected, rtol=0, atol=2e-8)
 
 
 @pytest.mark.parametrize("measure", ["nDCG@3", "AP", "ERR", "RR", "P@5", "RBP"])
@@ -200,9 +200,9 @@ def test_weights_make_their_loss_that_of_any_measure(measure, scored):
     theirs = losses.LambdaLoss(Fixed(scores), xt.Weights(measure), reduction_log="natural", mini_batch_size=len(scores))
     (expected,) = torch.autograd.grad(theirs(inputs, labels), scores)
     ours = xt.RankingLoss(er.losses.Lambdas(er.parse_measure(measure)), "sum")
-    (found,) = torch.autograd.grad(ours(scores, torch.cat(labels), lengths=lengths), scores)
-    assert found.abs().max() > 0.01
-    assert torch.allclose(found / pairs_of_different_grades(labels), expected, rtol=0, atol=1e-7)
+    (result,) = torch.autograd.grad(ours(scores, torch.cat(labels), lengths=lengths), scores)
+    assert result.abs().max() > 0.01
+    assert torch.allclose(result / pairs_of_different_grades(labels), expected, rtol=0, atol=1e-7)
 
 
 def test_ranknet_is_that_of_rax(scored):
@@ -210,13 +210,13 @@ def test_ranknet_is_that_of_rax(scored):
     rax = pytest.importorskip("rax", reason="needs Rax")
     scores, labels, _, lengths = scored
     grades, exact = torch.cat(labels), scores.detach().double().requires_grad_()
-    (found,) = torch.autograd.grad(xt.RankingLoss(er.losses.Lambdas(), "sum")(exact, grades, lengths=lengths), exact)
+    (result,) = torch.autograd.grad(xt.RankingLoss(er.losses.Lambdas(), "sum")(exact, grades, lengths=lengths), exact)
     with jax.enable_x64(True):
         segments = np.repeat(np.arange(len(lengths)), lengths)
         expected = jax.grad(lambda s: rax.pairwise_logistic_loss(s, grades.numpy(), segments=segments, reduce_fn=jax.numpy.sum))(
             exact.detach().numpy()
         )
-    assert np.abs(found.numpy() - np.asarray(expected)).max() < 1e-12
+    assert np.abs(result.numpy() - np.asarray(expected)).max() < 1e-12
 
 
 def test_a_model_with_its_own_loss_trains_in_the_trainer_of_hugging_face(tmp_path):

@@ -86,14 +86,14 @@ def test_documents_may_be_grouped_in_any_way():
         "padded": (loss.padded(wide, wide_grades, mask, query_weight=weight), wide, lambda g: g[mask]),
     }
     for name, (value, leaf, flat) in ways.items():
-        (found,) = torch.autograd.grad(value, leaf)
+        (result,) = torch.autograd.grad(value, leaf)
         assert value.item() == by_lengths.item(), name
-        assert torch.equal(flat(found), gradient), name
+        assert torch.equal(flat(result), gradient), name
     # Of equal scores those first in a query come first; to give each document its own tie-break, scores here are all different.
     apart = torch.tensor(rng.permutation(data.n_documents) / 10.0, requires_grad=True)
     (gradient,) = torch.autograd.grad(loss(apart, grades, lengths=data.sizes, query_weight=weight), apart)
-    (found,) = torch.autograd.grad(loss(apart[shuffled], grades[shuffled], qid=qid, query_weight=weight), apart)
-    assert torch.allclose(found, gradient, rtol=0, atol=1e-15)
+    (result,) = torch.autograd.grad(loss(apart[shuffled], grades[shuffled], qid=qid, query_weight=weight), apart)
+    assert torch.allclose(result, gradient, rtol=0, atol=1e-15)
 
 
 def test_weights_and_empty_queries():
@@ -223,9 +223,9 @@ def test_measures_over_batches_are_those_of_all_at_once():
     ],
 )
 def test_what_cannot_be_meant_is_refused(change, message):
-    given = {"scores": torch.zeros(4, requires_grad=True), "grades": torch.zeros(4), "lengths": [2, 2]} | change
+    arguments = {"scores": torch.zeros(4, requires_grad=True), "grades": torch.zeros(4), "lengths": [2, 2]} | change
     with pytest.raises(er.errors.DataError, match=message):
-        xt.RankingLoss(er.losses.Lambdas())(given.pop("scores"), given.pop("grades"), **given)
+        xt.RankingLoss(er.losses.Lambdas())(arguments.pop("scores"), arguments.pop("grades"), **arguments)
 
 
 def test_what_has_no_slope_is_named():
@@ -334,12 +334,12 @@ def test_scores_on_the_gpu_get_the_same_loss_and_gradient(objective, dtype):
     expected = loss(scores, grades, lengths=data.sizes, query_weight=weight)
     expected.backward()
     there = scores.detach().cuda().requires_grad_()
-    found = loss.cuda()(there, grades.cuda(), lengths=data.sizes, query_weight=weight.cuda())
-    found.backward()
-    assert found.is_cuda
+    result = loss.cuda()(there, grades.cuda(), lengths=data.sizes, query_weight=weight.cuda())
+    result.backward()
+    assert result.is_cuda
     assert there.grad.dtype == dtype
     tolerance = {torch.float64: 1e-12, torch.float32: 2e-6, torch.bfloat16: 2e-2}[dtype]
-    assert torch.allclose(found.cpu().double(), expected.double(), rtol=tolerance, atol=tolerance)
+    assert torch.allclose(result.cpu().double(), expected.double(), rtol=tolerance, atol=tolerance)
     assert torch.allclose(there.grad.cpu().double(), scores.grad.double(), rtol=tolerance, atol=tolerance)
     again = scores.detach().cuda().requires_grad_()
     loss(again, grades.cuda(), lengths=data.sizes, query_weight=weight.cuda()).backward()
@@ -355,11 +355,11 @@ def test_kernels_that_are_replayed_give_the_same_bits(objective, dtype):
     for seed in range(6):
         torch.manual_seed(seed)
         scores, weight = torch.randn(len(grades)).to(dtype).cuda(), torch.rand(data.n_queries).cuda()
-        found = [scores.clone().requires_grad_() for _ in range(2)]
-        losses = [loss(each, y, lengths=lengths, query_weight=weight) for each, y in zip(found, (kept, kept.clone()), strict=True)]
+        results = [scores.clone().requires_grad_() for _ in range(2)]
+        losses = [loss(each, y, lengths=lengths, query_weight=weight) for each, y in zip(results, (kept, kept.clone()), strict=True)]
         sum(losses).backward()
         assert torch.equal(losses[0], losses[1])
-        assert torch.equal(found[0].grad, found[1].grad)
+        assert torch.equal(results[0].grad, results[1].grad)
 
 
 @on_gpu

@@ -116,9 +116,9 @@ def test_weights_count_and_scores_that_are_no_numbers_spoil_their_query_alone(gp
     for wrong in (np.nan, np.inf, -np.inf):
         spoilt = scores.copy()
         spoilt[data.indptr[q] + 1] = wrong
-        found, slopes = map(host, asked(gpu, objective, data, spoilt))
+        result, slopes = map(host, asked(gpu, objective, data, spoilt))
         of_q = slice(data.indptr[q], data.indptr[q + 1])
-        assert np.flatnonzero(np.isnan(found)).tolist() == [q]
+        assert np.flatnonzero(np.isnan(result)).tolist() == [q]
         assert np.isnan(slopes[of_q]).all()
         assert np.isnan(slopes).sum() == data.sizes[q]
 
@@ -168,10 +168,10 @@ def test_line_search_finds_the_best_interval_of_the_profile(on_cuda, name):
         bound = measure.on(data)
         search = CudaLineSearch(bound)
         assert search.start(scores) == pytest.approx(bound.mean(scores), abs=1e-12)
-        found, whole = search.best(slopes, low, high), er.profile(data, scores, slopes, measure)
+        result, whole = search.best(slopes, low, high), er.profile(data, scores, slopes, measure)
         expected = whole.best(low, high)
-        assert (found.low, found.high, found.value) == pytest.approx((expected.low, expected.high, expected.value), rel=2e-12, abs=1e-12)
-        assert found == search.best(slopes, low, high)  # the same bits again
+        assert (result.low, result.high, result.value) == pytest.approx((expected.low, expected.high, expected.value), rel=2e-12, abs=1e-12)
+        assert result == search.best(slopes, low, high)  # the same bits again
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -180,15 +180,15 @@ def test_a_profile_is_the_whole_function_also_where_documents_tie(gpu, on_cuda, 
     for seed in range(6):
         data, scores = ragged(seed, np.float64)
         slopes = np.round(np.random.default_rng(seed).normal(size=data.n_documents), seed % 4)
-        found, expected = (er.profile(data, scores, slopes, measure, backend=backend) for backend in BACKENDS)
+        result, expected = (er.profile(data, scores, slopes, measure, backend=backend) for backend in BACKENDS)
         apart = np.diff(expected.breakpoints) > 1e-9
         between = (expected.breakpoints[:-1] + expected.breakpoints[1:])[apart] / 2
-        np.testing.assert_allclose(found(between), expected(between), atol=1e-12)
-        np.testing.assert_allclose(found.values[[0, -1]], expected.values[[0, -1]], atol=1e-12)
-        assert found.best().value == pytest.approx(expected.best().value, abs=1e-12)
+        np.testing.assert_allclose(result(between), expected(between), atol=1e-12)
+        np.testing.assert_allclose(result.values[[0, -1]], expected.values[[0, -1]], atol=1e-12)
+        assert result.best().value == pytest.approx(expected.best().value, abs=1e-12)
         bound = measure.on(data)
-        for i in range(0, len(found.breakpoints), 7):
-            assert found.at[i] == pytest.approx(bound.mean(scores + found.breakpoints[i] * slopes), abs=1e-12)
+        for i in range(0, len(result.breakpoints), 7):
+            assert result.at[i] == pytest.approx(bound.mean(scores + result.breakpoints[i] * slopes), abs=1e-12)
 
 
 def test_a_profile_between_two_ends_is_that_part_of_the_whole(gpu, on_cuda):
@@ -221,9 +221,9 @@ def test_long_lists_and_many_events_take_main_memory_in_parts(gpu, on_cuda, monk
 def test_line_search_between_two_ends_that_need_not_hold_0(gpu, on_cuda, low, high):
     data, scores = ragged(5, np.float64)
     slopes = np.random.default_rng(5).normal(size=data.n_documents)
-    found, expected = (er.line_search(data, scores, slopes, "nDCG@5", low=low, high=high, backend=backend) for backend in BACKENDS)
-    assert found.alpha == pytest.approx(expected.alpha, rel=1e-11)
-    assert dataclasses.astuple(found.interval) == pytest.approx(dataclasses.astuple(expected.interval), rel=2e-12)
+    result, expected = (er.line_search(data, scores, slopes, "nDCG@5", low=low, high=high, backend=backend) for backend in BACKENDS)
+    assert result.alpha == pytest.approx(expected.alpha, rel=1e-11)
+    assert dataclasses.astuple(result.interval) == pytest.approx(dataclasses.astuple(expected.interval), rel=2e-12)
 
 
 def learnable(queries: int = 30) -> er.RankingData:
@@ -268,9 +268,9 @@ def test_a_round_makes_no_scores_on_the_processor(on_cuda, monkeypatch):
     search, rng = CoordinateSearch(), np.random.default_rng(0)
     expected = search.step(alone, search.init(alone, np.ones(4), rng))
     monkeypatch.setattr("exactrank.learning.objectives.linear_profile._core", None)
-    found = search.step(problem, search.init(problem, np.ones(4), rng))
-    np.testing.assert_allclose(found.theta, expected.theta, rtol=1e-9)
-    assert found.value == pytest.approx(expected.value, abs=1e-12)
+    result = search.step(problem, search.init(problem, np.ones(4), rng))
+    np.testing.assert_allclose(result.theta, expected.theta, rtol=1e-9)
+    assert result.value == pytest.approx(expected.value, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["AP", "ERR@5", "RR", "nDCG(ties='expected')@5", "MeanNDCG"])

@@ -77,9 +77,9 @@ def test_histograms_and_leaves_are_those_of_the_processor(gpu, bins, sampled):
     theirs.number(tree, chosen, numbers, 1)
     sums = _core.leaf_sums(numbers, chosen, slope, curvature, 2.0**40, 2.0**41, len(tree.documents))
     for _ in range(2):
-        leaf, found = ours.settle(tree, *there, 2.0**40, 2.0**41)
+        leaf, result = ours.settle(tree, *there, 2.0**40, 2.0**41)
         assert np.array_equal(host(leaf), numbers)
-        assert np.array_equal(found, sums)
+        assert np.array_equal(result, sums)
     scores = rng.normal(size=data.n_documents)
     values, sent = rng.normal(size=len(tree.documents)), gpu.xp.asarray(scores.copy())
     ours.add(leaf, values, sent)

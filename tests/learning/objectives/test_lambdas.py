@@ -181,26 +181,26 @@ def random_data(queries=9, seed=0):
 )
 def test_queries_add_up_with_their_weights_on_any_number_of_threads(objective):
     data, s = random_data()
-    one, two = (slopes(data, s, objective, threads) for threads in (1, 2))
-    assert one.slope.tobytes() == two.slope.tobytes()
-    assert one.values.tobytes() == two.values.tobytes()
+    first, second = (slopes(data, s, objective, threads) for threads in (1, 2))
+    assert first.slope.tobytes() == second.slope.tobytes()
+    assert first.values.tobytes() == second.values.tobytes()
     for q, (begin, end) in enumerate(zip(data.indptr[:-1], data.indptr[1:], strict=True)):
         alone = slopes(one_query(data.y[begin:end]), s[begin:end], objective)
-        assert one.slope[begin:end] == pytest.approx(data.query_weight[q] * alone.slope, rel=1e-14)
-        assert one.values[q] == pytest.approx(data.query_weight[q] * alone.values[0], rel=1e-14)
+        assert first.slope[begin:end] == pytest.approx(data.query_weight[q] * alone.slope, rel=1e-14)
+        assert first.values[q] == pytest.approx(data.query_weight[q] * alone.values[0], rel=1e-14)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_scores_that_are_no_numbers_have_no_slope(bad):
     data = one_query([1.0, 0.0, 2.0])
     for objective in (Lambdas(), Lambdas(er.measures.NDCG()), FiniteDifference(er.measures.NDCG())):
-        found = slopes(data, np.array([0.0, bad, 1.0]), objective)
-        assert np.all(np.isnan(found.slope))
-        assert np.isnan(found.values[0])
+        result = slopes(data, np.array([0.0, bad, 1.0]), objective)
+        assert np.all(np.isnan(result.slope))
+        assert np.isnan(result.values[0])
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"link": "exponential"}, "'exponential' is not one of"),
         ({"margin": -1.0}, "margin must be"),
@@ -210,8 +210,8 @@ def test_scores_that_are_no_numbers_have_no_slope(bad):
         ({"near": 0.1, "measure": None}, "needs a measure"),
     ],
 )
-def test_settings_are_checked(settings, said):
-    with pytest.raises(er.errors.SettingError, match=said):
+def test_settings_are_checked(settings, message):
+    with pytest.raises(er.errors.SettingError, match=message):
         Lambdas(**({"measure": er.measures.NDCG()} | settings))
     with pytest.raises(er.errors.SettingError, match="above 0, got 0"):
         FiniteDifference(er.measures.NDCG(), 0.0)
@@ -239,13 +239,13 @@ def test_a_function_of_pairs_sees_grades_and_ranks():
         seen.append((pairs.better.tolist(), pairs.worse.tolist(), pairs.y_better.tolist(), pairs.y_worse.tolist(), pairs.lead.tolist()))
         return np.ones(len(pairs.better))
 
-    found = slopes(one_query([0.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0]), PairForces(force, er.measures.NDCG()))
+    result = slopes(one_query([0.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.0]), PairForces(force, er.measures.NDCG()))
     assert seen == [([0, 0, 1], [1, 2, 2], [2, 2, 1], [1, 0, 0], [1, 2, 1])]
-    assert found.slope.tolist() == [-2.0, 2.0, 0.0]
+    assert result.slope.tolist() == [-2.0, 2.0, 0.0]
 
 
 @pytest.mark.parametrize(
-    ("objective", "said"),
+    ("objective", "message"),
     [
         (PairForces(lambda pairs: np.ones(5), er.measures.NDCG()), r"gave shape \(5,\); it must give 3 finite numbers, one per pair"),
         (PairForces(lambda pairs: pairs.delta * np.nan, er.measures.NDCG()), "gave values that are not finite"),
@@ -253,9 +253,9 @@ def test_a_function_of_pairs_sees_grades_and_ranks():
         (DocumentForces(lambda query: 1.0, er.measures.NDCG()), r"gave shape \(\); it must give 3 finite numbers, one per document"),
     ],
 )
-def test_a_function_that_cannot_be_is_named(objective, said):
+def test_a_function_that_cannot_be_is_named(objective, message):
     data = er.RankingData.from_arrays(None, [0.0, 2.0, 1.0], group=[3])
-    with pytest.raises(er.errors.DataError, match=said):
+    with pytest.raises(er.errors.DataError, match=message):
         slopes(data, np.array([1.0, 3.0, 2.0]), objective)
 
 

@@ -21,9 +21,9 @@ ENDS = st.sampled_from([(-math.inf, math.inf), (0.0, math.inf), (-math.inf, 0.0)
 
 
 def search(measure, data, s, t, threads=1):
-    found = LineSearch(measure.on(data, threads=threads))
-    found.start(data.group(s))
-    return found, data.group(t)
+    result = LineSearch(measure.on(data, threads=threads))
+    result.start(data.group(s))
+    return result, data.group(t)
 
 
 @given(rays(max_documents=12), MEASURES, ENDS)
@@ -234,7 +234,7 @@ def test_keeping_only_likely_events_gives_the_same_step(measure, differ):
         None, np.clip(wanted + rng.standard_normal(documents) - 4, 0, 4).round(), group=[20] * (documents // 20)
     )
     bound = er.parse_measure(measure).on(data).native
-    found = {}
+    results = {}
     for blocks in (0, 99):
         native = _core.LineSearch(bound, blocks=blocks)
         native.rank(s, 1)
@@ -242,11 +242,11 @@ def test_keeping_only_likely_events_gives_the_same_step(measure, differ):
         steps = [native.best(t, *ends, threads) for ends in ((-np.inf, np.inf), (-0.5, 0.25), (0.0, 3.0)) for threads in (1, 2)]
         outline = native.outline(*along, 2)
         numbers = outline.sums[0]
-        found[blocks] = [
+        results[blocks] = [
             steps,
             [part.tolist() for part in outline.sums],
             sorted(zip(*outline.close(numbers[::7].copy(), WIDE, 0, 1 << 62, WIDE, 2)[0], strict=True)),
             [outline.close(numbers[:0].copy(), WIDE, int(edge), 0, WIDE, 2)[2:] for edge in numbers[::97]],
         ]
-    assert found[0] == found[99]
-    assert found[0][0][0] == found[0][0][1]
+    assert results[0] == results[99]
+    assert results[0][0][0] == results[0][0][1]

@@ -136,10 +136,10 @@ def test_what_is_not_asked_for_does_not_change_the_rest(query, objective, with_s
 @given(graded(), OBJECTIVES, st.sampled_from([1.0, 1e3, 1e6, 1e100]))
 def test_slopes_sum_to_zero_and_wide_scores_do_no_harm(query, objective, scale):
     y, s = query[0], scale * query[1]
-    found = ask(objective, y, s)
-    assert np.all(np.isfinite([found.slope, found.curvature]))
-    assert abs(found.slope.sum()) <= 1e-12 * (1 + np.abs(found.slope).sum())
-    assert any(found.values[0] == pytest.approx(theirs, rel=1e-10, abs=1e-10) for theirs in reference.possible_values(objective, y, s))
+    result = ask(objective, y, s)
+    assert np.all(np.isfinite([result.slope, result.curvature]))
+    assert abs(result.slope.sum()) <= 1e-12 * (1 + np.abs(result.slope).sum())
+    assert any(result.values[0] == pytest.approx(theirs, rel=1e-10, abs=1e-10) for theirs in reference.possible_values(objective, y, s))
 
 
 @given(graded(), OBJECTIVES, st.randoms(use_true_random=False))
@@ -169,18 +169,18 @@ def test_scores_that_are_not_finite_have_no_value_and_spoil_no_other_query(query
     scores = np.tile(s, 3)
     sound = slopes(data, scores, objective, threads=1)
     scores[len(y) + at % len(y)] = bad
-    found = slopes(data, scores, objective, threads=1)
+    result = slopes(data, scores, objective, threads=1)
     middle = np.repeat([False, True, False], len(y))
-    assert np.isnan(found.values).tolist() == [False, True, False]
+    assert np.isnan(result.values).tolist() == [False, True, False]
     for name in ("slope", "curvature"):
-        assert np.isnan(getattr(found, name)).tolist() == middle.tolist()
-        assert getattr(found, name)[~middle].tolist() == getattr(sound, name)[~middle].tolist()
+        assert np.isnan(getattr(result, name)).tolist() == middle.tolist()
+        assert getattr(result, name)[~middle].tolist() == getattr(sound, name)[~middle].tolist()
 
 
 @given(OBJECTIVES, st.floats(-5, 5))
 def test_a_single_document_contributes_nothing(objective, score):
-    found = ask(objective, [2.0], [score])
-    assert (found.values[0], found.slope[0], found.curvature[0]) == (0, 0, 0)
+    result = ask(objective, [2.0], [score])
+    assert (result.values[0], result.slope[0], result.curvature[0]) == (0, 0, 0)
 
 
 NEEDS_USEFUL = st.one_of(
@@ -190,9 +190,9 @@ NEEDS_USEFUL = st.one_of(
 
 @given(graded(), NEEDS_USEFUL)
 def test_a_query_with_nothing_useful_contributes_nothing(query, objective):
-    found = ask(objective, np.minimum(query[0], 0), query[1])
-    assert found.values[0] == 0
-    assert not found.slope.any()
+    result = ask(objective, np.minimum(query[0], 0), query[1])
+    assert result.values[0] == 0
+    assert not result.slope.any()
 
 
 @given(
@@ -200,9 +200,9 @@ def test_a_query_with_nothing_useful_contributes_nothing(query, objective):
 )
 @example((np.zeros(3), np.arange(3.0)), RankCosineLoss(), 0.1)  # in floating point the mean of three 0.1 is more
 def test_a_query_of_one_grade_contributes_nothing(query, objective, grade):
-    found = ask(objective, np.full(len(query[0]), grade), query[1])
-    assert found.values[0] == 0
-    assert not found.slope.any()
+    result = ask(objective, np.full(len(query[0]), grade), query[1])
+    assert result.values[0] == 0
+    assert not result.slope.any()
 
 
 @given(graded(), OBJECTIVES.filter(lambda objective: not isinstance(objective, ListMLELoss)))
@@ -218,9 +218,9 @@ def test_threads_give_the_same_bits(objective):
     sizes = rng.integers(1, 120, 700)
     data = er.RankingData.from_arrays(None, rng.integers(0, 4, sizes.sum()), group=sizes)
     s = rng.normal(size=data.n_documents)
-    one, two = (slopes(data, s, objective, threads=threads) for threads in (1, 2))
+    first, second = (slopes(data, s, objective, threads=threads) for threads in (1, 2))
     for name in ("values", "slope", "curvature"):
-        assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
+        assert getattr(first, name).tobytes() == getattr(second, name).tobytes()
 
 
 # ---- each by itself ----
@@ -234,9 +234,9 @@ def test_listnet_is_largest_where_scores_are_the_grades(query, other):
 
 
 def test_listnet_takes_any_grade():
-    found = ask(ListNetLoss("gain"), [5000.0, 4999.0, 0.0], [0.0, 0.0, 0.0])
+    result = ask(ListNetLoss("gain"), [5000.0, 4999.0, 0.0], [0.0, 0.0, 0.0])
     gain = 2 ** np.array([8, 8 * 4999 / 5000, 0]) - 1
-    np.testing.assert_allclose(found.slope, gain / gain.sum() - 1 / 3)
+    np.testing.assert_allclose(result.slope, gain / gain.sum() - 1 / 3)
     plain, far = (ask(ListNetLoss(), y, [0.0, 0.0, 0.0]).slope for y in ([8.0, 4.0, 0.0], [1000.0, 500.0, 0.0]))
     np.testing.assert_allclose(far, plain)
 
@@ -274,13 +274,13 @@ def test_rank_cosine_is_0_along_the_grades_and_1_against_them(query, a, b):
 @given(graded(), st.booleans(), st.sampled_from([0.0, 0.1, -1e6]))
 def test_rank_cosine_leaves_the_point_where_all_scores_are_equal(query, consistent, level):
     y, s = query[0], np.full(len(query[0]), level)
-    found = ask(RankCosineLoss(consistent), y, s)
-    if not found.slope.any():  # nothing to learn
-        assert found.values[0] == 0
+    result = ask(RankCosineLoss(consistent), y, s)
+    if not result.slope.any():  # nothing to learn
+        assert result.values[0] == 0
         return
-    assert found.values[0] == -0.5
-    assert value(RankCosineLoss(consistent), y, found.slope) > -0.5
-    np.testing.assert_allclose(np.corrcoef(found.slope, 2 ** np.maximum(y, 0) if consistent else y)[0, 1], 1)
+    assert result.values[0] == -0.5
+    assert value(RankCosineLoss(consistent), y, result.slope) > -0.5
+    np.testing.assert_allclose(np.corrcoef(result.slope, 2 ** np.maximum(y, 0) if consistent else y)[0, 1], 1)
 
 
 @given(graded(distinct=True, least=2), graded(), graded(), st.sampled_from([0.2, 0.5, 0.9]))

@@ -137,8 +137,8 @@ def test_what_is_not_asked_for_does_not_change_the_rest(query, objective, with_s
 
 @given(st.one_of(short(), long()), OBJECTIVES, st.sampled_from([-1.0, 0.1, 3.0]))
 def test_a_query_of_one_grade_contributes_nothing(query, objective, grade):
-    found = ask(objective, np.full(len(query[0]), grade), query[1])
-    assert not np.any([found.values[0], *found.slope, *found.curvature])
+    result = ask(objective, np.full(len(query[0]), grade), query[1])
+    assert not np.any([result.values[0], *result.slope, *result.curvature])
 
 
 def queries(seed=0):
@@ -170,9 +170,9 @@ def test_queries_count_alike_or_pairs_do(squared):
 def test_threads_give_the_same_bits(objective):
     data, s = queries()
     data, s = er.RankingData.from_arrays(None, np.tile(data.y, 20), group=np.tile(data.sizes, 20)), np.tile(s, 20)
-    one, two = (slopes(data, s, objective, threads=threads) for threads in (1, 2))
+    first, second = (slopes(data, s, objective, threads=threads) for threads in (1, 2))
     for name in ("values", "slope", "curvature"):
-        assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
+        assert getattr(first, name).tobytes() == getattr(second, name).tobytes()
 
 
 @pytest.mark.parametrize("objective", EACH, ids=str)
@@ -183,11 +183,11 @@ def test_scores_that_are_not_finite_have_no_value_and_spoil_no_other_query(objec
     of = np.repeat(np.arange(data.n_queries), data.sizes)
     wrong = np.isin(of, [3, 40])
     spoilt[[data.indptr[3], data.indptr[41] - 1]] = bad
-    found = slopes(data, spoilt, objective, threads=1)
-    assert np.flatnonzero(np.isnan(found.values)).tolist() == [3, 40]
+    result = slopes(data, spoilt, objective, threads=1)
+    assert np.flatnonzero(np.isnan(result.values)).tolist() == [3, 40]
     for name in ("slope", "curvature"):
-        assert np.isnan(getattr(found, name)).tolist() == wrong.tolist()
-        assert getattr(found, name)[~wrong].tolist() == getattr(sound, name)[~wrong].tolist()
+        assert np.isnan(getattr(result, name)).tolist() == wrong.tolist()
+        assert getattr(result, name)[~wrong].tolist() == getattr(sound, name)[~wrong].tolist()
 
 
 @pytest.mark.parametrize("objective", EACH, ids=str)
@@ -216,8 +216,8 @@ def test_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"), [({"loss": "logistic"}, "'logistic' is not one of"), ({"normalize": "list"}, "'list' is not one of")]
+    ("setting", "message"), [({"loss": "logistic"}, "'logistic' is not one of"), ({"normalize": "list"}, "'list' is not one of")]
 )
-def test_settings_are_checked(setting, said):
-    with pytest.raises(SettingError, match=said):
+def test_settings_are_checked(setting, message):
+    with pytest.raises(SettingError, match=message):
         PairHinge(**setting)

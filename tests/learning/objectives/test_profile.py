@@ -68,9 +68,9 @@ def test_a_part_of_the_ray_is_a_part_of_the_function(ray, measure, ends):
 @given(rays(), MEASURES)
 def test_does_not_depend_on_threads_and_adds_up_over_queries(ray, measure):
     data, s, t = ray
-    one, two = (er.profile(data, s, t, measure, threads=n) for n in (1, 2))
-    assert one.breakpoints.tolist() == two.breakpoints.tolist()
-    np.testing.assert_array_equal(one.values, two.values)
+    first, second = (er.profile(data, s, t, measure, threads=n) for n in (1, 2))
+    assert first.breakpoints.tolist() == second.breakpoints.tolist()
+    np.testing.assert_array_equal(first.values, second.values)
     if measure.empty == "skip":
         return
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
@@ -78,9 +78,9 @@ def test_does_not_depend_on_threads_and_adds_up_over_queries(ray, measure):
     total = parts[0]
     for part in parts[1:]:
         total = total + part
-    np.testing.assert_allclose(total(one.breakpoints), one.at, atol=1e-12)
-    np.testing.assert_allclose(total.values[0], one.values[0], atol=1e-12)
-    np.testing.assert_allclose(total.values[-1], one.values[-1], atol=1e-12)
+    np.testing.assert_allclose(total(first.breakpoints), first.at, atol=1e-12)
+    np.testing.assert_allclose(total.values[0], first.values[0], atol=1e-12)
+    np.testing.assert_allclose(total.values[-1], first.values[-1], atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -118,12 +118,12 @@ def test_ties_by_document_id():
 
 
 @pytest.mark.parametrize(
-    ("scores", "direction", "said"),
+    ("scores", "direction", "message"),
     [([1.0, np.nan], [0, 1], "scores holds nan"), ([1.0, 0], [0, np.inf], "direction holds inf"), ([1.0], [0, 1], "scores has shape")],
 )
-def test_bad_rays(scores, direction, said):
+def test_bad_rays(scores, direction, message):
     data = er.RankingData.from_arrays(None, [0, 1], qid=[1, 1])
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         er.profile(data, scores, direction, "AP")
 
 

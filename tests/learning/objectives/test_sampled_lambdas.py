@@ -51,9 +51,9 @@ def test_normalized_forces_are_scaled_by_the_mean_size_of_all(query, measure, ru
     ours, plain = (slopes(one_query(y), s, o) for o in (replace(objective, normalize=True), objective))
     samples, noise, *key = sampling
     rankings = [s + noise * reference.draws(len(y), *key, 0, k) for k in range(samples)]
-    found = [pull[2] / samples for by in rankings for pull in pulls(y, s, measure.swap_deltas, *rule, ranked_by=by)]
-    assert ours.slope == pytest.approx(normalizer(found) * plain.slope, rel=1e-11, abs=1e-300)
-    assert ours.curvature == pytest.approx(normalizer(found) * plain.curvature, rel=1e-11, abs=1e-300)
+    results = [pull[2] / samples for by in rankings for pull in pulls(y, s, measure.swap_deltas, *rule, ranked_by=by)]
+    assert ours.slope == pytest.approx(normalizer(results) * plain.slope, rel=1e-11, abs=1e-300)
+    assert ours.curvature == pytest.approx(normalizer(results) * plain.curvature, rel=1e-11, abs=1e-300)
 
 
 @given(scored_query(), MEASURES, RULES)
@@ -81,18 +81,18 @@ def test_draws_are_standard_logistic():
     e, rng = np.log(grid / (1 - grid)), np.random.default_rng(0)
     noisy = s[:, None] + 0.7 * rng.choice(e, (3, 400_000))
     inside = [np.mean((noisy[i] > noisy[j]) != (noisy[i] > noisy[k])) for i, j, k in ((0, 1, 2), (2, 0, 1))]  # then it meets both
-    found = slopes(one_query(y), s, SampledLambdas(link="step", margin=9.0, neighbors=1, samples=100_000, noise=0.7)).slope
-    assert found[[0, 2]] == pytest.approx([1 + inside[0], -1 - inside[1]], abs=0.01)
+    result = slopes(one_query(y), s, SampledLambdas(link="step", margin=9.0, neighbors=1, samples=100_000, noise=0.7)).slope
+    assert result[[0, 2]] == pytest.approx([1 + inside[0], -1 - inside[1]], abs=0.01)
 
 
 def test_every_query_sample_seed_and_number_has_draws_of_its_own():
     y, s = np.tile([0.0, 1.0, 2.0, 1.0, 0.0, 2.0], 2), np.tile(np.linspace(0, 1, 6), 2)
-    data, one = er.RankingData.from_arrays(None, y, group=[6, 6]), SampledLambdas(er.measures.NDCG(), samples=1)
-    found = [slopes(data, s, o).slope for o in (one, replace(one, seed=1), one.with_draws(1), replace(one, samples=2))]
-    halves = [half.tobytes() for slope in found for half in (slope[:6], slope[6:])]
+    data, first = er.RankingData.from_arrays(None, y, group=[6, 6]), SampledLambdas(er.measures.NDCG(), samples=1)
+    results = [slopes(data, s, o).slope for o in (first, replace(first, seed=1), first.with_draws(1), replace(first, samples=2))]
+    halves = [half.tobytes() for slope in results for half in (slope[:6], slope[6:])]
     assert len(set(halves)) == 8
-    assert one.with_draws(3) == replace(one, draw=3)
-    assert slopes(data, s, one.with_draws(0)).slope.tobytes() == found[0].tobytes()
+    assert first.with_draws(3) == replace(first, draw=3)
+    assert slopes(data, s, first.with_draws(0)).slope.tobytes() == results[0].tobytes()
 
 
 @pytest.mark.parametrize(
@@ -100,23 +100,23 @@ def test_every_query_sample_seed_and_number_has_draws_of_its_own():
 )
 def test_queries_add_up_with_their_weights_on_any_number_of_threads(objective):
     data, s = random_data(3000)
-    one, two = (slopes(data, s, objective, threads) for threads in (1, 2))
-    assert one.slope.tobytes() == two.slope.tobytes()
-    assert one.values.tobytes() == two.values.tobytes()
+    first, second = (slopes(data, s, objective, threads) for threads in (1, 2))
+    assert first.slope.tobytes() == second.slope.tobytes()
+    assert first.values.tobytes() == second.values.tobytes()
     plain = er.RankingData.from_arrays(None, data.y, group=data.sizes)
-    assert one.slope == pytest.approx(np.repeat(data.query_weight, data.sizes) * slopes(plain, s, objective).slope, rel=1e-14)
+    assert first.slope == pytest.approx(np.repeat(data.query_weight, data.sizes) * slopes(plain, s, objective).slope, rel=1e-14)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_scores_that_are_no_numbers_have_no_slope(bad):
     for objective in (SampledLambdas(), SampledLambdas(er.measures.NDCG())):
-        found = slopes(one_query([1.0, 0.0, 2.0]), np.array([0.0, bad, 1.0]), objective)
-        assert np.all(np.isnan(found.slope))
-        assert np.isnan(found.values[0])
+        result = slopes(one_query([1.0, 0.0, 2.0]), np.array([0.0, bad, 1.0]), objective)
+        assert np.all(np.isnan(result.slope))
+        assert np.isnan(result.values[0])
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"samples": 0}, "samples must be a whole number of at least 1, got 0"),
         ({"noise": -1.0}, "noise must be a number of at least 0, got -1"),
@@ -127,6 +127,6 @@ def test_scores_that_are_no_numbers_have_no_slope(bad):
         ({"link": "exponential"}, "'exponential' is not one of"),
     ],
 )
-def test_settings_are_checked(settings, said):
-    with pytest.raises(er.errors.SettingError, match=said):
+def test_settings_are_checked(settings, message):
+    with pytest.raises(er.errors.SettingError, match=message):
         SampledLambdas(er.measures.NDCG(), **settings)

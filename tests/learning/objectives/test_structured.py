@@ -82,25 +82,25 @@ def loss(structured, y, s):
     return float(find(structured, y, s).losses[0])
 
 
-def is_explained(found, rankings, targets, s):
+def is_explained(result, rankings, targets, s):
     """Is what was found the most violated ranking for one of the targets?"""
     for target in targets:
-        same = np.isclose(rankings.c - target, found.coefficients, atol=1e-9).all(axis=1) & np.isclose(rankings.delta, found.delta)
-        if same.any() and found.losses[0] == pytest.approx(rankings.loss(s, target), abs=1e-9):
+        same = np.isclose(rankings.c - target, result.coefficients, atol=1e-9).all(axis=1) & np.isclose(rankings.delta, result.delta)
+        if same.any() and result.losses[0] == pytest.approx(rankings.loss(s, target), abs=1e-9):
             return True
     return False
 
 
-def is_nothing(found):
-    return found.losses[0] == 0 and found.delta[0] == 0 and not found.coefficients.any()
+def is_nothing(result):
+    return result.losses[0] == 0 and result.delta[0] == 0 and not result.coefficients.any()
 
 
 @given(graded(most=7), CONVEX)
 def test_the_most_violated_ranking_is_that_of_all_rankings(query, structured):
     y, s = query
     rankings = reference.Rankings(structured, y)
-    found = find(structured, y, s)
-    assert is_explained(found, rankings, rankings.perfect, s) if rankings.tell_apart else is_nothing(found)
+    result = find(structured, y, s)
+    assert is_explained(result, rankings, rankings.perfect, s) if rankings.tell_apart else is_nothing(result)
 
 
 @given(graded(most=7), RAMP)
@@ -108,8 +108,8 @@ def test_the_ramp_loss_is_that_of_all_rankings(query, structured):
     y, s = query
     rankings = reference.Rankings(structured, y)
     target = reference.by_score(structured, y, s)
-    found = find(structured, y, s)
-    assert is_explained(found, rankings, [target], s) if rankings.tell_apart else is_nothing(found)
+    result = find(structured, y, s)
+    assert is_explained(result, rankings, [target], s) if rankings.tell_apart else is_nothing(result)
 
 
 @given(graded(most=3), st.integers(1, 9), CONVEX.filter(lambda structured: structured.measure.name != "AP"))
@@ -154,12 +154,12 @@ def test_long_lists_are_interleaved_as_dynamic_programming_does(seed, n, measure
     y = (rng.random(n) < rng.uniform(0.05, 0.95)) * measure.rel
     s = np.round(rng.normal(size=n) * 10 ** rng.uniform(-2, 1), rng.integers(0, 4))
     structured = Structured(measure, bound="ramp")
-    found = find(structured, y, s)
+    result = find(structured, y, s)
     if np.ptp(y) == 0 or (measure.cutoff > (y == 0).sum() and measure.name == "Success"):
-        assert is_nothing(found)
+        assert is_nothing(result)
         return
     rise = reference.by_score(structured, y, s) @ s
-    assert found.losses[0] + rise == pytest.approx(reference.best_interleaving(measure, y, s), abs=1e-9)
+    assert result.losses[0] + rise == pytest.approx(reference.best_interleaving(measure, y, s), abs=1e-9)
 
 
 @st.composite
@@ -259,10 +259,10 @@ def test_value_and_slope_are_those_of_the_ranking_found(case):
     structured, data, s = case
     weight = np.arange(1.0, data.n_queries + 1)
     weighted = er.RankingData.from_arrays(None, data.y, group=data.sizes, query_weight=np.repeat(weight, data.sizes))
-    found, asked = separate(data, s, structured), slopes(weighted, s, structured)
-    share = weight * (found.delta if structured.slack == "rescaled" else 1.0)
-    np.testing.assert_allclose(asked.values, -weight * found.losses, atol=1e-12)
-    np.testing.assert_allclose(asked.slope, -np.repeat(share, data.sizes) * found.coefficients, atol=1e-12)
+    result, asked = separate(data, s, structured), slopes(weighted, s, structured)
+    share = weight * (result.delta if structured.slack == "rescaled" else 1.0)
+    np.testing.assert_allclose(asked.values, -weight * result.losses, atol=1e-12)
+    np.testing.assert_allclose(asked.slope, -np.repeat(share, data.sizes) * result.coefficients, atol=1e-12)
     alone, _, _ = _core.answers(structured.on(weighted), s, data.indptr, weight, False, False, 1)
     assert alone.tolist() == asked.values.tolist()
 
@@ -286,9 +286,9 @@ def test_threads_give_the_same_bits(structured):
     sizes = rng.integers(1, 120, 500)
     data = er.RankingData.from_arrays(None, rng.integers(0, 4, sizes.sum()), group=sizes)
     s = 0.1 * rng.normal(size=data.n_documents)
-    one, two = (separate(data, s, structured, threads=threads) for threads in (1, 2))
+    first, second = (separate(data, s, structured, threads=threads) for threads in (1, 2))
     for name in ("delta", "coefficients", "losses"):
-        assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
+        assert getattr(first, name).tobytes() == getattr(second, name).tobytes()
 
 
 @pytest.mark.parametrize("structured", EACH, ids=str)
@@ -319,12 +319,12 @@ def test_the_seed_draws_among_perfect_rankings():
 def test_a_rescaled_slack_is_no_more_than_that_of_all_rankings(query, structured):
     y, s = query
     rankings = reference.Rankings(structured, y)
-    found = find(structured, y, s)
+    result = find(structured, y, s)
     if not rankings.tell_apart:
-        assert is_nothing(found)
+        assert is_nothing(result)
         return
-    assert found.losses[0] <= max(rankings.loss(s, target, rescaled=True) for target in rankings.perfect) + 1e-9
-    assert found.losses[0] == pytest.approx(found.delta[0] * (1 + found.coefficients @ s), abs=1e-9)
+    assert result.losses[0] <= max(rankings.loss(s, target, rescaled=True) for target in rankings.perfect) + 1e-9
+    assert result.losses[0] == pytest.approx(result.delta[0] * (1 + result.coefficients @ s), abs=1e-9)
 
 
 def test_a_rescaled_slack_bounds_what_a_nearly_perfect_ranking_lacks():
@@ -359,11 +359,11 @@ def test_scores_without_a_sum_have_no_value_and_spoil_no_other_query(query, stru
     scores = np.concatenate([s, s])
     sound = slopes(data, scores, structured)
     scores[0] = bad
-    found = slopes(data, scores, structured)
-    assert np.isnan(found.values).tolist() == [True, False]
+    result = slopes(data, scores, structured)
+    assert np.isnan(result.values).tolist() == [True, False]
     for name in ("slope", "curvature"):
-        assert np.isnan(getattr(found, name)).tolist() == [True] * len(y) + [False] * len(y)
-        assert getattr(found, name)[len(y) :].tolist() == getattr(sound, name)[len(y) :].tolist()
+        assert np.isnan(getattr(result, name)).tolist() == [True] * len(y) + [False] * len(y)
+        assert getattr(result, name)[len(y) :].tolist() == getattr(sound, name)[len(y) :].tolist()
     with pytest.raises(DataError, match="query 0: scores must be finite"):
         separate(data, scores, structured)
 

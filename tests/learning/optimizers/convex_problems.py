@@ -225,6 +225,6 @@ def check_known(optimizer, name):
     """It comes to the optimum of the problem called ``name``, between bounds all the way."""
     problem = KNOWN[name]()
     best = problem.value(problem.best)
-    seen = states(optimizer, problem, np.full(len(problem.center), 0.5))
-    check(problem, seen, best)
-    assert seen[-1].duality.primal == pytest.approx(best, rel=2e-6)
+    history = states(optimizer, problem, np.full(len(problem.center), 0.5))
+    check(problem, history, best)
+    assert history[-1].duality.primal == pytest.approx(best, rel=2e-6)

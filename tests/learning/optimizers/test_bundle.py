@@ -39,9 +39,9 @@ def test_a_step_asks_once_and_only_for_the_risk():
             return float(np.abs(theta).sum()), np.where(theta >= 0, 1.0, -1.0)
 
     problem = Whole(0.5, np.array([3.0, -1.0, 5.0]))
-    seen = states(Bundle(1e-6), problem, np.zeros(3))
-    assert problem.asked == len(seen)
-    assert seen[-1].theta == pytest.approx([1.0, 0.0, 3.0], abs=1e-2)
+    history = states(Bundle(1e-6), problem, np.zeros(3))
+    assert problem.asked == len(history)
+    assert history[-1].theta == pytest.approx([1.0, 0.0, 3.0], abs=1e-2)
 
 
 @pytest.mark.parametrize("strength", [0.2, 0.001])

@@ -81,10 +81,10 @@ METHODS = [ConcaveConvex(CuttingPlane(1e-6)), ConcaveConvex(Bundle(1e-6)), Conca
 @given(seed=SEEDS)
 def test_a_step_never_ascends_and_the_end_is_below_the_start(method, seed):
     problem = ramps(seed)
-    seen = states(method, problem, problem.center, 50)
-    values = [-state.value for state in seen]
+    history = states(method, problem, problem.center, 50)
+    values = [-state.value for state in history]
     assert values == sorted(values, reverse=True)
-    np.testing.assert_allclose(problem.value(seen[-1].theta), values[-1], rtol=1e-12)
+    np.testing.assert_allclose(problem.value(history[-1].theta), values[-1], rtol=1e-12)
     assert values[-1] <= problem.value(problem.center)
 
 
@@ -102,15 +102,15 @@ def test_it_ends_where_the_convex_problem_above_has_its_minimum(seed):
 @given(seed=SEEDS)
 def test_a_bundle_below_the_convex_part_ends_where_no_plane_promises_more(seed):
     problem = ramps(seed)
-    seen = states(ConcaveConvexBundle(1e-9), problem, problem.center, 300)
-    assert seen[-1].is_done
-    assert not seen[-1].trouble
-    end = seen[-1].theta
+    history = states(ConcaveConvexBundle(1e-9), problem, problem.center, 300)
+    assert history[-1].is_done
+    assert not history[-1].trouble
+    end = history[-1].theta
     above = problem.convexify(end)
     least = -states(CuttingPlane(1e-9), above, end, 200)[-1].duality.value
     assert above.value(end) <= least * (1 + 1e-3)
     f, h = problem.split(end)
-    assert (seen[-1].f[0], seen[-1].h[0]) == (f[0], h[0])
+    assert (history[-1].f[0], history[-1].h[0]) == (f[0], h[0])
 
 
 @given(seed=SEEDS)
@@ -183,12 +183,12 @@ def test_the_gap_of_a_smooth_problem_holds_and_closes(seed, strength):
     problem = Ridge(rng.standard_normal((8, 4)), rng.standard_normal(8), strength)
     least = -problem.value_and_slope(problem.best)[0]
     method = StronglyConvex(1e-6)
-    seen = states(method, problem, np.zeros(4), 200)
-    for state in seen:
+    history = states(method, problem, np.zeros(4), 200)
+    for state in history:
         assert state.duality.dual <= least * (1 + 1e-12)
         assert state.duality.primal >= least * (1 - 1e-12)
-    assert seen[-1].duality.gap <= 1e-6
-    np.testing.assert_allclose(-seen[-1].value, least, rtol=1e-6)
+    assert history[-1].duality.gap <= 1e-6
+    np.testing.assert_allclose(-history[-1].value, least, rtol=1e-6)
     resumed = method.resume(replace(problem, strength=2 * strength), method.init(problem, problem.best, rng), rng)
     assert not resumed.is_done
     assert resumed.duality.gap > 1e-6

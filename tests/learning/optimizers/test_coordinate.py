@@ -77,22 +77,22 @@ def run(search, problem, start, steps=60, seed=0):
 
 @given(PEAKS, st.sampled_from(["cyclic", "random"]))
 def test_one_round_finds_the_peak_of_a_separable_function(peak, order):
-    found = run(CoordinateSearch(order, ANYWHERE), separable(peak), np.zeros(len(peak)), steps=1)
-    np.testing.assert_allclose(found.iterate, peak, atol=1e-9)
+    result = run(CoordinateSearch(order, ANYWHERE), separable(peak), np.zeros(len(peak)), steps=1)
+    np.testing.assert_allclose(result.iterate, peak, atol=1e-9)
 
 
 def test_a_round_may_visit_a_share_of_the_coordinates():
     peak = np.arange(1.0, 11.0)
-    found = run(CoordinateSearch("random", ANYWHERE, share=0.35), separable(peak), np.zeros(10), steps=1)
-    assert np.count_nonzero(found.iterate) == 4
+    result = run(CoordinateSearch("random", ANYWHERE, share=0.35), separable(peak), np.zeros(10), steps=1)
+    assert np.count_nonzero(result.iterate) == 4
     with pytest.raises(SettingError, match="share must be above 0"):
         CoordinateSearch(share=0.0)
 
 
 def test_every_random_round_has_an_order_of_its_own():
     peak = np.arange(1.0, 11.0)
-    found = run(CoordinateSearch("random", ANYWHERE, share=0.35), separable(peak), np.zeros(10), steps=12)
-    assert np.count_nonzero(found.iterate) > 4
+    result = run(CoordinateSearch("random", ANYWHERE, share=0.35), separable(peak), np.zeros(10), steps=12)
+    assert np.count_nonzero(result.iterate) > 4
 
 
 def test_powell_replaces_the_direction_that_gained_the_most_by_where_the_round_led():
@@ -105,20 +105,20 @@ def test_powell_replaces_the_direction_that_gained_the_most_by_where_the_round_l
 @given(PEAKS)
 def test_a_greedy_step_moves_the_coordinate_that_gains_most(peak):
     problem = separable(peak)
-    found = run(CoordinateSearch("greedy", ANYWHERE), problem, np.zeros(len(peak)), steps=1)
+    result = run(CoordinateSearch("greedy", ANYWHERE), problem, np.zeros(len(peak)), steps=1)
     gains = np.arange(1.0, 1 + len(peak)) * peak**2
-    assert found.verdict.value - problem.value(np.zeros(len(peak))) == pytest.approx(gains.max())
-    assert np.count_nonzero(found.iterate) <= 1
+    assert result.verdict.value - problem.value(np.zeros(len(peak))) == pytest.approx(gains.max())
+    assert np.count_nonzero(result.iterate) <= 1
 
 
 @given(PEAKS, st.sampled_from([CoordinateSearch(limits=ANYWHERE), CoordinateSearch("random", ANYWHERE), Powell(ANYWHERE)]))
 def test_the_value_never_falls_and_is_that_of_the_parameters(peak, search):
     problem = tilted(peak)
-    heard = []
-    recorder = Recorder(above=lambda progress, new, verdict, best, *_: heard.append((progress.value, best())))
+    steps = []
+    recorder = Recorder(above=lambda progress, new, verdict, best, *_: steps.append((progress.value, best())))
     Run(search, problem, np.zeros(len(peak)), judge_by_objective, 8)(recorder)
-    assert [value for value, _ in heard] == sorted(value for value, _ in heard)
-    assert all(value == problem.value(theta) for value, theta in heard)
+    assert [value for value, _ in steps] == sorted(value for value, _ in steps)
+    assert all(value == problem.value(theta) for value, theta in steps)
 
 
 def test_powell_goes_where_coordinates_zigzag():
@@ -142,8 +142,8 @@ def test_powell_gives_up_the_direction_that_gained_most():
 @given(PEAKS, st.floats(0.1, 5))
 def test_limits_are_kept(peak, high):
     limits = Limits(low=-0.5, high=high)
-    found = run(CoordinateSearch(limits=limits), separable(peak), np.zeros(len(peak)))
-    np.testing.assert_allclose(found.iterate, np.clip(peak, -0.5, high), atol=1e-9)
+    result = run(CoordinateSearch(limits=limits), separable(peak), np.zeros(len(peak)))
+    np.testing.assert_allclose(result.iterate, np.clip(peak, -0.5, high), atol=1e-9)
     outside = run(CoordinateSearch(limits=limits), separable(peak), np.full(len(peak), 99.0), steps=1)
     assert np.all(outside.iterate <= high)
 
@@ -197,9 +197,9 @@ def test_rescaling_changes_no_digit():
 
 def test_a_guard_forbids_steps_that_harm_it():
     ours, guard = separable(np.array([4.0, 4.0])), separable(np.array([4.0, -4.0]))
-    found = run(CoordinateSearch(limits=ANYWHERE), GuardedProblem(ours, guard), np.array([1.0, 1.0]))
-    np.testing.assert_allclose(found.iterate, [4.0, 1.0])
-    assert found.verdict.value == ours.value(found.iterate)
+    result = run(CoordinateSearch(limits=ANYWHERE), GuardedProblem(ours, guard), np.array([1.0, 1.0]))
+    np.testing.assert_allclose(result.iterate, [4.0, 1.0])
+    assert result.verdict.value == ours.value(result.iterate)
     free = run(CoordinateSearch(limits=ANYWHERE), GuardedProblem(ours, guard), np.zeros(2), steps=1)
     assert free.iterate[0] == 4.0
     indifferent = Quadratic(np.zeros(2), np.zeros((2, 2)))

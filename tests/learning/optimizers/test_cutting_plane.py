@@ -45,8 +45,8 @@ def scale(program):
     return 1 + np.abs(offsets).sum() + np.sum(np.abs(normals)) ** 2 / strength
 
 
-def same(one, other):
-    return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(one.held(), other.held(), strict=True))
+def same(first, second):
+    return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(first.held(), second.held(), strict=True))
 
 
 @given(programs(), st.lists(st.sampled_from(["solve", "improve", "drop", "pose", "restart"]), min_size=1, max_size=6), st.integers(0, 6))
@@ -119,13 +119,13 @@ def test_every_visit_raises_the_bound(program, sweeps):
 @given(programs(), st.sampled_from([0.1, 30.0]))
 def test_planes_are_good_for_another_strength_and_center(program, factor):
     strength, center, *rest = program
-    planes, other = made(*program), (factor * strength, center[::-1] + 1, *rest)
+    planes, second = made(*program), (factor * strength, center[::-1] + 1, *rest)
     planes.solve(1e-9 * scale(program), SOLVED)
-    planes.pose(*other[:2])
-    fresh = made(*other)
-    for one in (planes, fresh):
-        one.solve(1e-10 * scale(other), SOLVED)
-    assert planes.dual() == pytest.approx(fresh.dual(), abs=1e-9 * scale(other))
+    planes.pose(*second[:2])
+    fresh = made(*second)
+    for first in (planes, fresh):
+        first.solve(1e-10 * scale(second), SOLVED)
+    assert planes.dual() == pytest.approx(fresh.dual(), abs=1e-9 * scale(second))
 
 
 @given(programs())
@@ -176,7 +176,7 @@ def test_numbers_that_are_not_finite_are_reported():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         (lambda planes: Planes(1, 0.0, np.zeros(2)), "strength must be above 0"),
         (lambda planes: planes.pose(1.0, np.zeros(3)), "center has a length of 3"),
@@ -188,8 +188,8 @@ def test_numbers_that_are_not_finite_are_reported():
         (lambda planes: planes.drop(0), "idle once"),
     ],
 )
-def test_what_does_not_fit_is_refused(wrong, said):
-    with pytest.raises(ValueError, match=said):
+def test_what_does_not_fit_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
         wrong(Planes(1, 1.0, np.zeros(2)))
 
 
@@ -266,12 +266,12 @@ def test_idle_planes_are_forgotten():
 
 
 def test_the_pull_falls_while_the_model_is_right_and_else_keeps_to_the_level():
-    seen = states(Bundle(1e-4), problems.orders(0), np.zeros(12))
-    changes = np.array([after.pull / before.pull for before, after in itertools.pairwise(seen)])
+    history = states(Bundle(1e-4), problems.orders(0), np.zeros(12))
+    changes = np.array([after.pull / before.pull for before, after in itertools.pairwise(history)])
     assert changes.min() == pytest.approx(1 / 4)
     assert 1 < changes.max() <= 4 + 1e-12
     assert all(state.pull == 0 for state in states(CuttingPlane(1e-6, level=1), problems.orders(0), np.zeros(12)))
-    first = seen[0]
+    first = history[0]
     slope = problems.orders(0).risk(np.zeros(12))[1]
     gain = slope @ slope / (2 * (first.pull + problems.orders(0).strength))
     assert gain == pytest.approx(0.1 * first.duality.primal)  # what the first step would gain if the slope stayed
@@ -288,14 +288,14 @@ def test_a_good_start_needs_no_step():
 
 def test_a_program_that_is_not_solved_is_trouble_and_the_best_so_far_kept():
     problem = problems.classes(0, strength=1e-6)
-    seen = states(CuttingPlane(1e-6, level=1, inexact=1e-6, sweeps=1), problem, problem.center)
-    assert seen[-1].is_done
-    assert "was not solved in 10 sweeps" in seen[-1].trouble
-    assert "allow more sweeps or raise the strength" in seen[-1].trouble
-    assert seen[-1].steps == seen[-2].steps + 1
-    assert np.array_equal(seen[-1].theta, seen[-2].theta)
-    assert seen[-1].value == max(s.value for s in seen)
-    easier = CuttingPlane(1e-3).resume(problem.at(0.1), seen[-1], rng())
+    history = states(CuttingPlane(1e-6, level=1, inexact=1e-6, sweeps=1), problem, problem.center)
+    assert history[-1].is_done
+    assert "was not solved in 10 sweeps" in history[-1].trouble
+    assert "allow more sweeps or raise the strength" in history[-1].trouble
+    assert history[-1].steps == history[-2].steps + 1
+    assert np.array_equal(history[-1].theta, history[-2].theta)
+    assert history[-1].value == max(s.value for s in history)
+    easier = CuttingPlane(1e-3).resume(problem.at(0.1), history[-1], rng())
     assert not easier.trouble
     assert not easier.is_done
     assert CuttingPlane(1e-3).step(problem.at(0.1), easier).duality.gap < easier.duality.gap
@@ -345,13 +345,13 @@ def test_a_risk_that_ceases_to_be_finite_is_named():
 
     problem = problems.hinges(0)
     cliff = Cliff(problem.strength, problem.center, b=problem.b, v=problem.v)
-    seen = states(CuttingPlane(), cliff, problem.center)
-    assert "too large in step 1" in seen[-1].trouble
-    assert np.array_equal(seen[-1].theta, problem.center)
+    history = states(CuttingPlane(), cliff, problem.center)
+    assert "too large in step 1" in history[-1].trouble
+    assert np.array_equal(history[-1].theta, problem.center)
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"tolerance": -1.0}, "tolerance"),
         ({"tolerance": np.nan}, "tolerance"),
@@ -363,6 +363,6 @@ def test_a_risk_that_ceases_to_be_finite_is_named():
         ({"sweeps": 0}, "must be at least 1"),
     ],
 )
-def test_settings_are_checked(settings, said):
-    with pytest.raises(SettingError, match=said):
+def test_settings_are_checked(settings, message):
+    with pytest.raises(SettingError, match=message):
         CuttingPlane(**settings)

@@ -76,9 +76,9 @@ def climbed(optimizer, problem, start, max_steps):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=repr)
 def test_the_solution_is_found(optimizer):
     problem = LeastSquares()
-    found, _ = climbed(optimizer, problem, np.zeros(5), 400)
-    assert found.iterate == pytest.approx(problem.solution, abs=1e-3)
-    assert found.verdict.value == problem.value(found.iterate)
+    result, _ = climbed(optimizer, problem, np.zeros(5), 400)
+    assert result.iterate == pytest.approx(problem.solution, abs=1e-3)
+    assert result.verdict.value == problem.value(result.iterate)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=repr)
@@ -125,10 +125,10 @@ def test_lbfgs_first_tries_the_direction_of_bfgs():
 
 def test_lbfgs_crosses_the_banana_valley_as_fast_as_scipys():
     start = np.array([-1.2, 1.0, -0.5, 0.8])
-    found, history = climbed(LBFGS(), Rosenbrock(), start, 200)
+    result, history = climbed(LBFGS(), Rosenbrock(), start, 200)
     theirs = minimize(rosen, start, jac=rosen_der, method="L-BFGS-B")
-    assert found.iterate == pytest.approx(np.ones(4), abs=1e-3)
-    assert found.steps <= 2 * theirs.nit
+    assert result.iterate == pytest.approx(np.ones(4), abs=1e-3)
+    assert result.steps <= 2 * theirs.nit
     values = [progress.value for progress in history]
     assert values == sorted(values)
 
@@ -140,13 +140,13 @@ def test_the_maximum_is_that_of_scipy():
 
 def trial_of(function, slope):
     """Points of a function of one number, and how far those that were asked for are."""
-    asked = []
+    calls = []
 
     def trial(step):
-        asked.append(step)
+        calls.append(step)
         return LinePoint(step, function(step), slope(step), np.array([step]), np.array([slope(step)]))
 
-    return trial, LinePoint(0.0, function(0.0), slope(0.0), np.zeros(1), np.array([slope(0.0)])), asked
+    return trial, LinePoint(0.0, function(0.0), slope(0.0), np.zeros(1), np.array([slope(0.0)])), calls
 
 
 @given(st.floats(1e-4, 1e4), st.floats(0.0, 3.0), st.floats(0.5, 20.0))
@@ -161,20 +161,20 @@ def test_steps_satisfy_the_wolfe_conditions(width, height, waves):
         t = step / width
         return (1 - t + height * np.cos(waves * t) / 2) / width
 
-    trial, start, asked = trial_of(function, slope)
+    trial, start, calls = trial_of(function, slope)
     end = wolfe_step(trial, start)
     assert end is not None
     assert end.value >= start.value + LEAST_GAIN * end.step * start.slope
     assert abs(end.slope) <= MOST_SLOPE * start.slope
-    assert end.step in asked
-    assert len(asked) <= TRIALS
+    assert end.step in calls
+    assert len(calls) <= TRIALS
 
 
 def test_a_search_between_two_points_hits_the_maximum_of_a_cubic():
     """The first trial is too far; the second is where the cubic through both points is largest, which is the function itself."""
-    trial, start, asked = trial_of(lambda t: 0.3 * t + t * t - 2 * t**3, lambda t: 0.3 + 2 * t - 6 * t * t)
+    trial, start, calls = trial_of(lambda t: 0.3 * t + t * t - 2 * t**3, lambda t: 0.3 + 2 * t - 6 * t * t)
     end = wolfe_step(trial, start)
-    assert asked[0] == 1.0
+    assert calls[0] == 1.0
     assert end.step == pytest.approx((2 + np.sqrt(4 + 7.2)) / 12)
 
 
@@ -185,22 +185,22 @@ def test_a_search_gets_back_from_where_the_function_is_not_finite():
 
 def test_a_search_ends_at_a_peak_that_has_no_slope():
     """There the second condition holds nowhere; the interval is narrowed until there is no number within it."""
-    trial, start, asked = trial_of(lambda t: t if t <= 1 else 1 - 1000 * (t - 1), lambda t: 1.0 if t <= 1 else -1000.0)
+    trial, start, calls = trial_of(lambda t: t if t <= 1 else 1 - 1000 * (t - 1), lambda t: 1.0 if t <= 1 else -1000.0)
     assert wolfe_step(trial, start).step == 1.0
-    assert len(asked) <= TRIALS
+    assert len(calls) <= TRIALS
 
 
 def test_a_search_that_gains_nothing_gives_up():
-    trial, start, asked = trial_of(lambda t: -abs(t), lambda t: 1.0)
+    trial, start, calls = trial_of(lambda t: -abs(t), lambda t: 1.0)
     assert wolfe_step(trial, start) is None
-    assert len(asked) == TRIALS
+    assert len(calls) == TRIALS
 
 
 def test_lbfgs_is_done_where_there_is_nowhere_to_go():
     problem = LeastSquares()
-    found, _ = climbed(LBFGS(), problem, problem.solution, 50)
-    assert found.steps <= 2
-    assert np.array_equal(found.iterate, problem.solution)
+    result, _ = climbed(LBFGS(), problem, problem.solution, 50)
+    assert result.steps <= 2
+    assert np.array_equal(result.iterate, problem.solution)
 
 
 def test_lbfgs_says_when_it_cannot_start():
@@ -215,11 +215,11 @@ def test_lbfgs_says_when_it_cannot_start():
 def test_a_rate_that_diverges_is_named_and_the_best_so_far_kept(optimizer):
     problem = LeastSquares()
     with np.errstate(all="ignore"):
-        found, history = climbed(optimizer, problem, np.zeros(5), 400)
-    assert "diverged in iteration" in found.trouble
-    assert "use a smaller learning_rate" in found.trouble
-    assert np.all(np.isfinite(found.iterate))
-    assert found.verdict.value == max(progress.value for progress in history)
+        result, history = climbed(optimizer, problem, np.zeros(5), 400)
+    assert "diverged in iteration" in result.trouble
+    assert "use a smaller learning_rate" in result.trouble
+    assert np.all(np.isfinite(result.iterate))
+    assert result.verdict.value == max(progress.value for progress in history)
 
 
 def test_adam_corrects_the_bias_of_its_means():
@@ -287,7 +287,7 @@ def test_training_starts_anew_after_epochs_without_progress():
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: SGD(0.0), "learning_rate must be a number above 0"),
         (lambda: SGD(1.0, decay=1.5), "decay"),
@@ -296,8 +296,8 @@ def test_training_starts_anew_after_epochs_without_progress():
         (lambda: LBFGS(memory=0), "memory of at least 1"),
     ],
 )
-def test_settings_are_checked(make, said):
-    with pytest.raises(SettingError, match=said):
+def test_settings_are_checked(make, message):
+    with pytest.raises(SettingError, match=message):
         make()
 
 
@@ -340,9 +340,9 @@ def test_answers_are_looked_for_and_not_asked():
 
 @pytest.mark.parametrize("name", optimizers.OPTIMIZERS)
 def test_every_optimizer_declares_what_it_asks(name):
-    asked = questions(getattr(optimizers, name).asks)
-    assert asked
-    assert set(asked) <= {
+    calls = questions(getattr(optimizers, name).asks)
+    assert calls
+    assert set(calls) <= {
         "at", "best", "by_coordinate", "center", "convexify", "dimension", "parts", "pass_over", "performance", "planes",
         "risk", "scores", "slope", "slope_of", "split", "start", "strength", "value", "value_and_slope", "weight",
     }  # fmt: skip

@@ -216,16 +216,16 @@ def test_a_state_taken_up_again_goes_on_the_same_way(method):
 def test_a_run_that_diverges_says_so(method):
     """Where values are no longer numbers, and where rounding swallows the perturbations."""
     f, _ = quadratic(5, seed=2)
-    for told in (f, lambda x: f(x) if np.max(np.abs(x)) < 1e9 else -np.inf):
-        last = run(replace(method, a0=1e8, c0=0.1), Values(told), np.ones(5), 20)[-1]
+    for message in (f, lambda x: f(x) if np.max(np.abs(x)) < 1e9 else -np.inf):
+        last = run(replace(method, a0=1e8, c0=0.1), Values(message), np.ones(5), 20)[-1]
         assert last.is_done
         assert "a0=1e+08 diverged in step" in last.trouble
         assert "use a smaller a0" in last.trouble
-        assert last.value == told(last.theta) > -np.inf
+        assert last.value == message(last.theta) > -np.inf
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"evaluations": 3}, "evaluations=3 is not even: an estimate takes two; use 2"),
         ({"evaluations": 0}, "evaluations=0 is not even|evaluations=0 .* take 2"),
@@ -237,9 +237,9 @@ def test_a_run_that_diverges_says_so(method):
         ({"alpha": float("nan")}, "alpha must be a number of at least 0"),
     ],
 )
-def test_bad_settings_are_refused(settings, said):
+def test_bad_settings_are_refused(settings, message):
     for method in (SPSA, FDSA) if "evaluations" not in settings else (SPSA,):
-        with pytest.raises(er.errors.SettingError, match=said):
+        with pytest.raises(er.errors.SettingError, match=message):
             method(**settings)
 
 
@@ -301,7 +301,7 @@ def test_what_is_reported_comes_from_the_ranking_of_the_last_value(drawn, measur
     data, linear, theta = drawn
     over, scored = replace(measure, empty=0).over(data), []
     asked = over.measure.on(data)
-    counting = SimpleNamespace(score=lambda *given: scored.append(1) or linear.score(*given))
+    counting = SimpleNamespace(score=lambda *arguments: scored.append(1) or linear.score(*arguments))
     problem, elsewhere = Measured(over.with_ties(ties), counting, over), -theta - 1
     there, here = (asked.mean(linear.scores(point, data.X, None)) for point in (elsewhere, theta))
     assert problem.value(theta) == asked.with_ties(ties).mean(linear.scores(theta, data.X, None))
@@ -403,7 +403,7 @@ def test_ridge_is_where_it_says_that_it_starts():
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"solver": "cmaes"}, 'solver=\'cmaes\' is not "spsa" or "fdsa"'),
         ({"max_iter": 0}, "max_iter=0 is out of range; give a whole number of at least 1, or None"),
@@ -412,6 +412,6 @@ def test_ridge_is_where_it_says_that_it_starts():
         ({"hidden": 2, "start": "ridge"}, "start='ridge' has no effect with hidden=2; leave it out, or give hidden=None"),
     ],
 )
-def test_settings_of_the_ranker_are_checked(settings, said):
-    with pytest.raises(er.errors.SettingError, match=said):
+def test_settings_of_the_ranker_are_checked(settings, message):
+    with pytest.raises(er.errors.SettingError, match=message):
         er.SPSARank(**settings).fit(judged())

@@ -46,20 +46,20 @@ class Cosine:
 
 def states(search, problem, start, seed=0, most=400):
     state = search.init(problem, start, np.random.default_rng(seed))
-    found = [state]
-    while not state.is_done and len(found) < most:
+    results = [state]
+    while not state.is_done and len(results) < most:
         state = search.step(problem, state)
-        found.append(state)
-    return found
+        results.append(state)
+    return results
 
 
 @given(VECTORS, st.integers(0, 9))
 def test_the_value_never_falls_and_is_that_of_the_parameters(peak, seed):
     problem = Quadratic(peak)
-    found = states(StepSearch(normalize=False), problem, np.ones(len(peak)), seed)
-    values = [state.value for state in found]
+    history = states(StepSearch(normalize=False), problem, np.ones(len(peak)), seed)
+    values = [state.value for state in history]
     assert values == sorted(values)
-    assert values == [problem.value(state.theta) for state in found]
+    assert values == [problem.value(state.theta) for state in history]
 
 
 @given(VECTORS)
@@ -83,10 +83,10 @@ def test_it_comes_near_the_peak():
 
 @given(st.lists(st.floats(-10, 10).filter(lambda x: abs(x) > 1e-3), min_size=2, max_size=5).map(np.array))
 def test_proportions_are_all_that_counts(peak):
-    found = states(StepSearch(tolerance=1e-6), Cosine(peak), np.ones(len(peak)))
-    for state in found:
+    history = states(StepSearch(tolerance=1e-6), Cosine(peak), np.ones(len(peak)))
+    for state in history:
         assert np.sum(np.abs(state.theta)) == pytest.approx(1.0, abs=1e-12)
-    assert found[-1].value > 0.99
+    assert history[-1].value > 0.99
 
 
 def test_all_parameters_zero_is_no_direction():
@@ -128,17 +128,17 @@ def test_a_state_is_only_left_for_a_better_one_though_values_promise_more():
 @given(VECTORS)
 def test_values_at_once_are_the_same_search(peak):
     search, start = StepSearch(normalize=False), np.ones(len(peak))
-    one, many = (states(search, kind(peak), start) for kind in (Quadratic, AtOnce))
-    assert [state.theta.tolist() for state in one] == [state.theta.tolist() for state in many]
+    first, many = (states(search, kind(peak), start) for kind in (Quadratic, AtOnce))
+    assert [state.theta.tolist() for state in first] == [state.theta.tolist() for state in many]
 
 
 def test_it_ends_where_nothing_is_better():
     class Bounded(Quadratic):
         upper_bound = -0.5
 
-    found = states(StepSearch(normalize=False), Bounded(np.array([3.0, -2.0])), np.ones(2))
-    assert found[-1].is_done
-    assert found[-1].value >= -0.5 > found[-2].value
+    history = states(StepSearch(normalize=False), Bounded(np.array([3.0, -2.0])), np.ones(2))
+    assert history[-1].is_done
+    assert history[-1].value >= -0.5 > history[-2].value
 
 
 def test_values_at_once_are_asked_for_where_offered():
@@ -164,8 +164,8 @@ def test_a_state_is_a_value():
 
 
 def test_every_round_visits_every_coordinate_in_another_order():
-    found = states(StepSearch(tolerance=1e-12, normalize=False), Quadratic(np.linspace(-3, 5, 6)), np.ones(6))
-    orders = [state.order.tolist() for state in found if state.position == 0]
+    history = states(StepSearch(tolerance=1e-12, normalize=False), Quadratic(np.linspace(-3, 5, 6)), np.ones(6))
+    orders = [state.order.tolist() for state in history if state.position == 0]
     assert all(sorted(order) == list(range(6)) for order in orders)
     assert len({tuple(order) for order in orders}) > 1
 

@@ -38,9 +38,9 @@ def test_known_optima_are_reached_between_bounds(optimizer, name):
 @pytest.mark.parametrize("optimizer", METHODS, ids=repr)
 def test_it_goes_on_from_a_kink_to_the_optimum(optimizer):
     problem = Kink(0.01, np.zeros(2))
-    seen = states(optimizer, problem, np.array([1.0, 0.0]))
-    check(problem, seen, 1.0)
-    assert seen[-1].stuck
+    history = states(optimizer, problem, np.array([1.0, 0.0]))
+    check(problem, history, 1.0)
+    assert history[-1].stuck
 
 
 def test_at_a_kink_steepest_subgradients_are_stuck_and_conjugate_ones_are_not():
@@ -58,22 +58,22 @@ def test_at_a_kink_steepest_subgradients_are_stuck_and_conjugate_ones_are_not():
 def test_without_convexity_it_descends_and_claims_nothing(conjugate, seed):
     start = np.random.default_rng(seed).uniform(-0.5, 2, 4)
     problem, optimizer = Ramp(0.1, start), Subgradient(conjugate, 1e-4, convex=False)
-    seen = states(optimizer, problem, start)
-    values = [s.value for s in seen]
+    history = states(optimizer, problem, start)
+    values = [s.value for s in history]
     assert values == sorted(values)
-    assert all(s.duality is None for s in seen)
-    assert seen[-1].is_done
+    assert all(s.duality is None for s in history)
+    assert history[-1].is_done
     on_ramp = (start > 0) & (start < 1)
-    assert np.all(seen[-1].theta[on_ramp] <= 0.02)
-    assert np.all(seen[-1].theta[~on_ramp] == start[~on_ramp])
+    assert np.all(history[-1].theta[on_ramp] <= 0.02)
+    assert np.all(history[-1].theta[~on_ramp] == start[~on_ramp])
 
 
 @pytest.mark.parametrize("optimizer", [*METHODS, Subgradient(convex=False), Subgradient(conjugate=True, convex=False)], ids=repr)
 def test_a_step_asks_once_and_states_are_values(optimizer):
     problem = problems.orders(1)
-    seen = states(optimizer, problem, problem.center)
-    assert problem.asked == problem.parts * (len(seen) - (1 if not optimizer.convex else 0))  # the last found nowhere to go
-    for state in (seen[2], seen[-2]):
+    history = states(optimizer, problem, problem.center)
+    assert problem.asked == problem.parts * (len(history) - (1 if not optimizer.convex else 0))  # the last found nowhere to go
+    for state in (history[2], history[-2]):
         ours, theirs = (optimizer.step(problem, state) for _ in range(2))
         assert ours.theta.tobytes() == theirs.theta.tobytes()
         assert (ours.value, ours.duality, ours.reach) == (theirs.value, theirs.duality, theirs.reach)
@@ -144,9 +144,9 @@ def test_a_start_that_is_not_finite_is_named(optimizer):
 
 def test_nowhere_to_go_is_the_end():
     for optimizer in (Subgradient(), Subgradient(convex=False)):
-        seen = states(optimizer, Ramp(1.0, np.full(3, -1.0)), np.full(3, -1.0))
-        assert len(seen) <= 2
-        assert seen[-1].is_done
+        history = states(optimizer, Ramp(1.0, np.full(3, -1.0)), np.full(3, -1.0))
+        assert len(history) <= 2
+        assert history[-1].is_done
 
 
 def test_settings_are_checked():

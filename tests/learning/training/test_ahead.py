@@ -32,19 +32,19 @@ def test_side_by_side_gives_the_bits_and_the_history_of_one_after_the_other(thre
 def test_ctrl_c_keeps_what_it_does_in_one_thread_and_training_resumes_to_the_bit(after):
     data, models = judged(queries=24, noise=2.0), []
     for threads in (1, 3):
-        heard = []
+        steps = []
 
-        def listener(progress, heard=heard):
-            heard.append(progress)
-            if len(heard) == after:
+        def listener(progress, steps=steps):
+            steps.append(progress)
+            if len(steps) == after:
                 raise KeyboardInterrupt
 
         with pytest.warns(er.errors.InterruptedWarning):
             models.append(blend(threads).fit(data, progress=listener).model_)
-    one, other = models
-    assert other.scorer.to_record() == one.scorer.to_record()
-    assert other.run == one.run, "the same journal"
-    resumed, unbroken = blend(2).fit(data, resume=other), blend(1).fit(data)
+    first, second = models
+    assert second.scorer.to_record() == first.scorer.to_record()
+    assert second.run == first.run, "the same journal"
+    resumed, unbroken = blend(2).fit(data, resume=second), blend(1).fit(data)
     assert resumed.model_.scorer.to_record() == unbroken.model_.scorer.to_record()
     assert list(resumed.history_) == list(unbroken.history_)
 
@@ -66,11 +66,11 @@ def stepping(steps, waits_for=None, reached=None):
 
 def test_runs_are_at_work_at_the_same_time_and_reported_in_order():
     """The first waits for the second, and is heard first all the same."""
-    begun, heard = Event(), []
-    recorder = Recorder(Journal(), lambda progress, *_: heard.append(progress.run))
+    begun, steps = Event(), []
+    recorder = Recorder(Journal(), lambda progress, *_: steps.append(progress.run))
     with running_ahead([stepping(2, waits_for=begun), stepping(3, reached=begun)], recorder, 2) as runs:
         ends = [run(recorder.part(number, 2, latest=True)) for number, run in enumerate(runs)]
-    assert heard == ["0/"] * 2 + ["1/"] * 3
+    assert steps == ["0/"] * 2 + ["1/"] * 3
     assert [end.iterate for end in ends] == [2, 3]
 
 

@@ -64,9 +64,9 @@ def slow_error(a, b, weights):
 def test_the_standard_error_is_that_of_the_paired_differences(drawn, unit):
     """Whatever the unit of the weights; with equal ones it is that of a mean."""
     values, weights = drawn
-    one, other = (Verdict(0.0, 0.0, 0.0, own, unit * weights) for own in (values[0], values[-1]))
-    assert standard_error(one, other) == pytest.approx(slow_error(values[0], values[-1], weights), rel=1e-9, abs=1e-15)
-    assert standard_error(other, one) == pytest.approx(standard_error(one, other), rel=1e-9, abs=1e-15)
+    first, second = (Verdict(0.0, 0.0, 0.0, own, unit * weights) for own in (values[0], values[-1]))
+    assert standard_error(first, second) == pytest.approx(slow_error(values[0], values[-1], weights), rel=1e-9, abs=1e-15)
+    assert standard_error(second, first) == pytest.approx(standard_error(first, second), rel=1e-9, abs=1e-15)
     alike = [Verdict(0.0, 0.0, 0.0, own) for own in (values[0], values[-1])]
     differences = (values[0] - values[-1])[~np.isnan(values[0])]
     if len(differences) > 1:
@@ -213,20 +213,20 @@ def noisy(theta, value):
 
 @given(st.integers(0, 99), st.sampled_from([None, 2, 5]))
 def test_a_run_keeps_the_step_that_is_best_with_those_before_it_and_is_patient_by_single_steps(seed, patience):
-    heard = []
+    steps = []
 
     def judge(theta, value):
-        heard.append(noisy(theta, value))
-        return heard[-1]
+        steps.append(noisy(theta, value))
+        return steps[-1]
 
     trained = Run(Walk(0.3), 6.0, np.zeros(1), judge, 20, seed, patience)(Recorder())
-    means = [verdict.goodness for verdict in heard]
+    means = [verdict.goodness for verdict in steps]
     smooth = [np.mean(means[max(0, step - WINDOW + 1) : step + 1]) for step in range(len(means))]
     kept, best = int(np.argmax(smooth)), int(np.argmax(means))
-    assert trained.verdict.values is heard[kept].values
+    assert trained.verdict.values is steps[kept].values
     assert trained.verdict.goodness == pytest.approx(smooth[kept])
-    told = [(one.name, one.selected) for one in trained.alternatives]
-    assert told == [(f"step {step}", step == kept) for step in dict.fromkeys([best, kept])]
+    message = [(one.name, one.selected) for one in trained.alternatives]
+    assert message == [(f"step {step}", step == kept) for step in dict.fromkeys([best, kept])]
     if patience is not None and len(means) <= 20:
         assert len(means) == int(np.argmax(means)) + patience + 1
 
@@ -279,8 +279,8 @@ def test_of_runs_the_rule_keeps_one_and_tells_how_close_the_others_are(drawn):
     assert trained.iterate == choice.number
     if len(runs) > 1:
         best = verdicts[choice.best_number]
-        told = [(one.name, one.mean, one.difference, one.error, one.selected) for one in trained.alternatives]
-        assert told == [
+        message = [(one.name, one.mean, one.difference, one.error, one.selected) for one in trained.alternatives]
+        assert message == [
             (name, own.goodness, own.goodness - best.goodness, standard_error(best, own), number == choice.number)
             for number, (name, own) in enumerate(zip(names, verdicts, strict=True))
         ]
@@ -308,27 +308,27 @@ def parts(queries=40, weight=None):
 )
 def test_a_fitted_ranker_tells_what_validation_data_chose(ranker, names):
     train, valid, _ = parts()
-    found = ranker.fit(train, valid=valid).selection_
-    assert all(one.name.startswith((names, "the rest")) for one in found.candidates)
-    assert sum(one.selected for one in found.candidates) == 1
-    assert max(one.difference for one in found.candidates) == 0
-    assert found.choice.mean == pytest.approx(ranker.score(valid), abs=0.03)  # but for ties, and steps before
-    assert str(found).startswith(f"chose {found.choice.name} (held-out nDCG@3 {found.choice.mean:.4f}")
-    assert list(found.to_frame()["selected"]) == [one.selected for one in found.candidates]
-    assert found.choice.name in found._repr_html_()
+    result = ranker.fit(train, valid=valid).selection_
+    assert all(one.name.startswith((names, "the rest")) for one in result.candidates)
+    assert sum(one.selected for one in result.candidates) == 1
+    assert max(one.difference for one in result.candidates) == 0
+    assert result.choice.mean == pytest.approx(ranker.score(valid), abs=0.03)  # but for ties, and steps before
+    assert str(result).startswith(f"chose {result.choice.name} (held-out nDCG@3 {result.choice.mean:.4f}")
+    assert list(result.to_frame()["selected"]) == [one.selected for one in result.candidates]
+    assert result.choice.name in result._repr_html_()
     chosen = ranker.model_.training.get("chosen", {})
-    assert all(f"{name}={value:.3g}" in found.choice.name for name, value in chosen.items() if name == "l2")
+    assert all(f"{name}={value:.3g}" in result.choice.name for name, value in chosen.items() if name == "l2")
 
 
 def test_folds_tell_what_they_chose_and_the_training_data_alone_chooses_nothing():
     train, _, _ = parts()
     for ranker in (er.Ridge("nDCG@3"), er.RankSVM("nDCG@3")):
-        found = ranker.fit(train).selection_
-        assert len(found.candidates) > 8
-        assert f"{ranker.model_.training['chosen']['l2']:.3g}" in found.choice.name
+        result = ranker.fit(train).selection_
+        assert len(result.candidates) > 8
+        assert f"{ranker.model_.training['chosen']['l2']:.3g}" in result.choice.name
     for ranker in (er.LambdaMART("nDCG@3", trees=5, min_documents=5, bags=0), er.DirectRank("nDCG@3", bags=0, restarts=2, max_iter=1)):
-        found = ranker.fit(train).selection_
-        assert (found.choice, str(found)) == (None, "nothing to choose")
+        result = ranker.fit(train).selection_
+        assert (result.choice, str(result)) == (None, "nothing to choose")
 
 
 @pytest.mark.parametrize("ranker", [er.Ridge("nDCG@3"), er.RankSVM("nDCG@3"), er.LambdaMART("nDCG@3", trees=9, min_documents=5, bags=0)])
@@ -348,5 +348,5 @@ def test_the_command_line_tells_what_was_chosen(tmp_path):
     train, valid, _ = parts()
     er.write(train, tmp_path / "train.xr")
     er.write(valid, tmp_path / "valid.xr")
-    told = called(0, "train", "ridge", tmp_path / "train.xr", "--valid", tmp_path / "valid.xr", "--out", tmp_path / "model.json")
-    assert str(er.Ridge().fit(train, valid=valid).selection_) in told
+    message = called(0, "train", "ridge", tmp_path / "train.xr", "--valid", tmp_path / "valid.xr", "--out", tmp_path / "model.json")
+    assert str(er.Ridge().fit(train, valid=valid).selection_) in message

@@ -95,8 +95,8 @@ def test_offsets_of_other_data_move_the_trees():
     assert before.model_.scorer.offset is not None
     after = quick("lambdamart", trees=5).fit(wide + 0.25, y, qid=qid, start=before.model_)
     small = quick("lambdamart", trees=5).fit(X, y, qid=qid, start=before.model_)
-    for one in (after, small):
-        first = er.models.TreeEnsemble(one.model_.scorer.table.first(before.model_.scorer.n_trees), one.model_.scorer.feature_names)
+    for left in (after, small):
+        first = er.models.TreeEnsemble(left.model_.scorer.table.first(before.model_.scorer.n_trees), left.model_.scorer.feature_names)
         ours = first.score(X, offset=np.full(4, 2.0**30))
         assert np.corrcoef(ours, before.predict(wide))[0, 1] > 0.999
 
@@ -138,12 +138,12 @@ def test_a_run_from_a_start_is_resumed_with_it(monkeypatch):
     monkeypatch.setattr("exactrank.learning.training.run.SECONDS_BETWEEN_CHECKPOINTS", -1.0)
     monkeypatch.setattr("exactrank.learning.training.run.TIMES_BETWEEN_CHECKPOINTS", -1.0)
     for name in ("lambdamart", "lambdarank"):
-        start, kept = quick(name).fit(judged(seed=7)).model_, []
-        whole = quick(name, seed=1).fit(judged(), start=start, checkpoint=kept.append)
-        resumed = quick(name, seed=1).fit(judged(), start=start, resume=kept[len(kept) // 2])
+        start, models = quick(name).fit(judged(seed=7)).model_, []
+        whole = quick(name, seed=1).fit(judged(), start=start, checkpoint=models.append)
+        resumed = quick(name, seed=1).fit(judged(), start=start, resume=models[len(models) // 2])
         assert np.array_equal(resumed.predict(judged()), whole.predict(judged()))
         with pytest.raises(er.errors.IncompatibleError, match="the model was trained with data="):
-            quick(name, seed=1).fit(judged(), resume=kept[0])
+            quick(name, seed=1).fit(judged(), resume=models[0])
 
 
 @pytest.mark.parametrize("name", [name for name in RANKERS if not RANKERS[name].takes.start])
@@ -153,7 +153,7 @@ def test_rankers_that_begin_anew_say_so(name):
 
 
 @pytest.mark.parametrize(
-    ("ranker", "start", "said"),
+    ("ranker", "start", "message"),
     [
         (er.LambdaMART(), er.Ridge(), "LambdaMART goes on from a trees model, and the start is a linear model"),
         (er.ListNet(), er.MART(trees=2), "ListNet goes on from a linear or network model, and the start is a trees model"),
@@ -164,8 +164,8 @@ def test_rankers_that_begin_anew_say_so(name):
         (er.LambdaRank(start="random"), er.Ridge(), "start='random' is set, and fit got a model to start from; leave out one of them"),
     ],
 )
-def test_starts_that_do_not_go_together_are_refused(ranker, start, said):
-    with pytest.raises(er.errors.ExactRankError, match=said.replace("the start.*", "the model to start from is ")):
+def test_starts_that_do_not_go_together_are_refused(ranker, start, message):
+    with pytest.raises(er.errors.ExactRankError, match=message.replace("the start.*", "the model to start from is ")):
         ranker.fit(judged(), start=start.fit(judged()).model_)
 
 

@@ -109,10 +109,10 @@ def whole(run, journal=None, kill_at=None):
     """The result of a composition, as a scorer; and the journal as text if it was killed after hearing ``kill_at`` steps."""
     written, heard = [], 0
 
-    def checkpoint(scorer, steps, found):
+    def checkpoint(scorer, steps, result):
         nonlocal heard
         heard += 1
-        written[:] = [json.dumps(to_record(vars(found)))]
+        written[:] = [json.dumps(to_record(vars(result)))]
         if heard == kill_at:
             raise KilledError
 
@@ -168,19 +168,19 @@ def test_the_best_iterate_is_kept_not_the_last():
 
 @pytest.mark.parametrize("patience", [1, 2, 3])
 def test_patience_counts_steps_without_a_better_iterate(patience):
-    heard = []
-    Run(Walk(), 6.0, np.zeros(1), judge, 100, 1, patience)(Recorder(above=lambda progress, *_: heard.append(progress.value)))
-    best_at = int(np.argmax(heard))
-    assert len(heard) == best_at + patience + 1
+    steps = []
+    Run(Walk(), 6.0, np.zeros(1), judge, 100, 1, patience)(Recorder(above=lambda progress, *_: steps.append(progress.value)))
+    best_at = int(np.argmax(steps))
+    assert len(steps) == best_at + patience + 1
 
 
 def test_a_chain_goes_on_from_the_last_state_and_another_does_not():
     def values(chain):
-        heard = []
-        root = RootRecorder(listener=lambda progress: heard.append(progress.value))
+        steps = []
+        root = RootRecorder(listener=lambda progress: steps.append(progress.value))
         runs = [Run(Walk(), 6.0, np.zeros(1), judge, 3, 4, chain=chain) for _ in range(2)]
         root.train(lambda recorder: restarts(runs, recorder.part(view=Linear)))
-        return heard
+        return steps
 
     alone, chain = values(""), values("chain")
     assert alone[4:] == alone[:4] == chain[:4]
@@ -199,10 +199,10 @@ def test_of_a_run_that_has_ended_its_result_alone_is_kept():
 def test_ctrl_c_gives_the_best_iterate_so_far_and_says_so():
     root = RootRecorder(listener=lambda progress: signal.raise_signal(signal.SIGINT) if progress.step == 3 else None)
     trained = root.train(lambda recorder: walk(3, 6)(np.zeros(1), recorder.part(view=Linear)))
-    heard = [progress.value for progress in root.journal.history]
+    steps = [progress.value for progress in root.journal.history]
     assert root.interrupted
-    assert len(heard) == 4
-    assert trained.iterate.weights[0] == max(heard)
+    assert len(steps) == 4
+    assert trained.iterate.weights[0] == max(steps)
 
 
 def test_ctrl_c_before_there_is_an_iterate_goes_on_to_the_caller():
@@ -232,9 +232,9 @@ def test_steps_tell_to_which_run_they_belong():
         return [(progress.run, progress.value) for progress in root.journal.history]
 
     starts = [partial(walk(seed, 2), np.zeros(1)) for seed in (1, 2)]
-    found = told(partial(restarts, starts))
-    assert [run for run, _ in found] == ["0/"] * 3 + ["1/"] * 3
-    assert [value for _, value in found][::3] == [0.0, 0.0]
+    result = told(partial(restarts, starts))
+    assert [run for run, _ in result] == ["0/"] * 3 + ["1/"] * 3
+    assert [value for _, value in result][::3] == [0.0, 0.0]
     assert {run for run, _ in told(partial(phases, [walk(1, 2), walk(2, 2)], np.zeros(1)))} == {""}
     assert [run for run, _ in told(lambda recorder: trials(starts, [walk(3, 1), walk(4, 1)], recorder))][-2:] == ["2/", "2/"]
     anew = told(lambda recorder: phases([lambda _, part: restarts(starts, part), walk(0, 1)], np.zeros(1), recorder))

@@ -54,7 +54,7 @@ def scorers(seed, missing="keep"):
 def plain_scores(terms, rows):
     """The formula of plain terms, one row after the other."""
     filled = np.where(np.isnan(rows), terms.fill, rows.astype(np.float64))
-    found = []
+    results = []
     for row, whole in zip(rows, filled, strict=True):
         score = terms.constant
         if terms.linear is not None:
@@ -68,8 +68,8 @@ def plain_scores(terms, rows):
                 left = tree.missing_left[node] if np.isnan(x) else float(x) <= tree.threshold[node]
                 node = int((tree.left if left else tree.right)[node])
             score += float(tree.leaf[~node])
-        found.append(score)
-    return np.array(found)
+        results.append(score)
+    return np.array(results)
 
 
 @given(st.integers(0, 10**6))
@@ -168,14 +168,14 @@ class Halves(er.targets.Target):
 def test_a_check_says_what_differs():
     data = data_of(1)
     model = er.Ridge(measure="nDCG@3").fit(data)
-    made = er.export(model, Halves())
-    found = made.check(data)
-    assert made.remarks == ("scores are halved",)
-    assert (found.documents, found.queries, str(found.measure)) == (60, 10, "nDCG@3")
-    assert found.beyond_rounding == np.count_nonzero(model.predict(data))
-    assert found.largest == pytest.approx(np.abs(model.predict(data)).max() / 2)
-    assert found.changed_top == 0
-    assert found.of_model == found.of_export == pytest.approx(model.score(data))
+    export = er.export(model, Halves())
+    result = export.check(data)
+    assert export.remarks == ("scores are halved",)
+    assert (result.documents, result.queries, str(result.measure)) == (60, 10, "nDCG@3")
+    assert result.beyond_rounding == np.count_nonzero(model.predict(data))
+    assert result.largest == pytest.approx(np.abs(model.predict(data)).max() / 2)
+    assert result.changed_top == 0
+    assert result.of_model == result.of_export == pytest.approx(model.score(data))
 
 
 @pytest.mark.parametrize(

@@ -38,21 +38,21 @@ def test_a_file(files, tmp_path):
 
 
 def test_a_check(files, tmp_path):
-    done = run("export", files / "trees.json", "--to", "onnx", "--out", tmp_path / "m.onnx", "--check", files / "data.xr")
-    assert done.code == 0
-    for told in ("60 of 10 queries", "largest difference of scores                │ 0 ", "nDCG@3 of the export"):
-        assert told in done.out
-    assert done.err.startswith("exactrank: with one thread (intra_op_num_threads=1) ONNX Runtime adds up")
+    result = run("export", files / "trees.json", "--to", "onnx", "--out", tmp_path / "m.onnx", "--check", files / "data.xr")
+    assert result.code == 0
+    for message in ("60 of 10 queries", "largest difference of scores                │ 0 ", "nDCG@3 of the export"):
+        assert message in result.out
+    assert result.err.startswith("exactrank: with one thread (intra_op_num_threads=1) ONNX Runtime adds up")
     another = ok("export", files / "trees.json", "--to", "onnx", "--out", "-", "--check", files / "data.xr", "-m", "AP", cwd=tmp_path)
     assert "AP of" not in another  # standard output is the model's
 
 
 def halved(files, *options):
     """What the command prints and tells where the export is to the target that halves scores."""
-    done = CliRunner().invoke(app, ["export", str(files / "linear.json"), "--to", "halves", *map(str, options)], env={"COLUMNS": "100"})
-    assert done.exit_code == 0, done.output
-    assert "scores are halved" in done.stderr
-    return done.stdout, done.stderr
+    result = CliRunner().invoke(app, ["export", str(files / "linear.json"), "--to", "halves", *map(str, options)], env={"COLUMNS": "100"})
+    assert result.exit_code == 0, result.output
+    assert "scores are halved" in result.stderr
+    return result.stdout, result.stderr
 
 
 def test_json(files, halves):
@@ -118,6 +118,6 @@ def test_refusals(files, model, options, says):
 def test_data_of_other_features_is_refused(files, tmp_path):
     other = er.RankingData.from_arrays([[1.0], [2.0]], [0, 1], group=[2], feature_names=["bm25"])
     er.write(other, tmp_path / "other.xr")
-    given = ("export", files / "trees.json", "--to", "onnx", "--out", tmp_path / "m.onnx", "--check", tmp_path / "other.xr")
-    refused(2, "dense", *given)
+    arguments = ("export", files / "trees.json", "--to", "onnx", "--out", tmp_path / "m.onnx", "--check", tmp_path / "other.xr")
+    refused(2, "dense", *arguments)
     assert not (tmp_path / "m.onnx").exists()

@@ -24,14 +24,14 @@ TARGETS = ["python", pytest.param("c", marks=needs_compiler)]
 ODD = ("", "a b", 'quote"', "'", "back\\slash", "??/", "*/ int x; /*", "{name}", "%s", "\n", "\0", "é", "\udcff", "while", "score", "x0")
 
 
-def twin_scores(made, rows, features=FEATURES):
-    return made.target.scores(made.content, rows.astype(np.float64), features)
+def twin_scores(export, rows, features=FEATURES):
+    return export.target.scores(export.content, rows.astype(np.float64), features)
 
 
-def function_of(made):
+def function_of(export):
     namespace = {}
-    exec(made.text, namespace)
-    return namespace[made.target.model_name]
+    exec(export.text, namespace)
+    return namespace[export.target.model_name]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -39,11 +39,11 @@ def function_of(made):
 @given(seed=st.integers(0, 10**6))
 def test_scores_are_those_of_the_model(target, seed):
     for kind, scorer in models(seed).items():
-        made, rows = er.export(scorer, target), rows_near(scorer, seed)
+        export, rows = er.export(scorer, target), rows_near(scorer, seed)
         if kind in ("thresholds", "trees"):
-            np.testing.assert_array_equal(twin_scores(made, rows), scorer.score(rows))
+            np.testing.assert_array_equal(twin_scores(export, rows), scorer.score(rows))
         else:
-            assert made.check(as_data(rows)).beyond_rounding == 0
+            assert export.check(as_data(rows)).beyond_rounding == 0
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -137,13 +137,13 @@ def test_every_name_of_the_mathematical_header_is_taken(tmp_path):
 
 
 def test_without_a_compiler_a_check_says_so(monkeypatch):
-    made = er.export(forest(0), "c")
+    export = er.export(forest(0), "c")
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(IncompatibleError, match=r"no C compiler.*install one, set CC, or check --to python"):
-        twin_scores(made, np.zeros((1, 3)))
+        twin_scores(export, np.zeros((1, 3)))
     monkeypatch.setenv("CC", "false")
     with pytest.raises(IncompatibleError, match="cannot compile the export"):
-        twin_scores(made, np.zeros((1, 3)))
+        twin_scores(export, np.zeros((1, 3)))
 
 
 @pytest.mark.parametrize("target", TARGETS)

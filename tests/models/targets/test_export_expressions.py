@@ -26,8 +26,8 @@ ENGINES = GOLDEN / "engines"
 TARGETS = ["vespa", "lucene-expression"]
 
 
-def twin_scores(made, rows, features=FEATURES):
-    return made.target.scores(made.content, rows.astype(np.float64), features)
+def twin_scores(export, rows, features=FEATURES):
+    return export.target.scores(export.content, rows.astype(np.float64), features)
 
 
 @settings(max_examples=15)
@@ -35,10 +35,10 @@ def twin_scores(made, rows, features=FEATURES):
 def test_scores_are_those_of_the_model(seed, target):
     missing = "zero" if target == "lucene-expression" else "keep"  # which it refuses: a document without a value gets 0
     for kind, scorer in models(seed, missing).items():
-        made, rows = er.export(scorer, target), rows_near(scorer, seed)
+        export, rows = er.export(scorer, target), rows_near(scorer, seed)
         if kind in ("thresholds", "trees"):
-            np.testing.assert_array_equal(twin_scores(made, rows), scorer.score(rows))
-        assert made.check(as_data(rows)).beyond_rounding == 0
+            np.testing.assert_array_equal(twin_scores(export, rows), scorer.score(rows))
+        assert export.check(as_data(rows)).beyond_rounding == 0
 
 
 @settings(max_examples=15)
@@ -67,7 +67,7 @@ def test_vespa_imports_what_the_real_importer_does(case):
     booster = lgb.Booster(model_str=golden["lightgbm_text"])
 
     def numbers_as_python_writes_them(text):
-        return re.sub(r"(?<![\w.])\d[\d.]*(?:[eE][-+]?\d+)?", lambda found: repr(float(found[0])), text).replace("\n", "")
+        return re.sub(r"(?<![\w.])\d[\d.]*(?:[eE][-+]?\d+)?", lambda result: repr(float(result[0])), text).replace("\n", "")
 
     expression, ours = golden["vespa"]["expression"], vespa_import(booster.dump_model())
     assert numbers_as_python_writes_them(ours) == numbers_as_python_writes_them(expression)
@@ -80,9 +80,9 @@ def test_vespa_imports_what_the_real_importer_does(case):
     expected, at = np.array(golden["lightgbm_scores"]), np.any(np.float32(1e-35) == X, axis=1)
     np.testing.assert_array_equal(fast[~at], expected[~at])
     assert np.array_equal(fast, expected) == (case == "no_missing")
-    made = er.export(TreeEnsemble.of_lightgbm(golden["lightgbm_text"]), "vespa")
-    np.testing.assert_array_equal(made.target.scores(made.content, X, features), expected)
-    slow = [vespa_score(vespa_import(json.loads(made.text)), features, row) for row in X]
+    export = er.export(TreeEnsemble.of_lightgbm(golden["lightgbm_text"]), "vespa")
+    np.testing.assert_array_equal(export.target.scores(export.content, X, features), expected)
+    slow = [vespa_score(vespa_import(json.loads(export.text)), features, row) for row in X]
     np.testing.assert_array_equal(slow, expected)
 
 
@@ -94,9 +94,9 @@ def test_vespa_writes_the_four_keys_that_its_importer_reads():
 
 def test_vespa_knows_its_own_features_from_functions():
     named = er.models.Linear(np.array([0.5, -1.0]), ("bm25(title)", "fieldMatch(title).completeness"))
-    made = er.export(named, "vespa", model_name="mine")
-    assert "0.5 * bm25(title) +\n            -1.0 * fieldMatch(title).completeness" in made.text
-    assert made.remarks == ("save it as schemas/SCHEMA/mine.profile in the application, where SCHEMA is the name of your schema",)
+    export = er.export(named, "vespa", model_name="mine")
+    assert "0.5 * bm25(title) +\n            -1.0 * fieldMatch(title).completeness" in export.text
+    assert export.remarks == ("save it as schemas/SCHEMA/mine.profile in the application, where SCHEMA is the name of your schema",)
     assert "function bm25() { expression: ... }" in er.export(forest(0), "vespa").remarks[1]
 
 
@@ -128,9 +128,9 @@ def test_names_that_lucene_cannot_read_are_refused(name):
 
 def test_lucene_variables():
     linear = er.models.Linear(np.array([0.5, -1.0]), ("_score", "stats.age"))
-    made = er.export(linear, "lucene-expression", variables="doc")
-    assert made.text == "0.5 * _score - 1.0 * doc['stats.age'].value\n"
-    np.testing.assert_array_equal(twin_scores(made, np.array([[2.0, 3.0]]), linear.feature_names), [-2.0])
+    export = er.export(linear, "lucene-expression", variables="doc")
+    assert export.text == "0.5 * _score - 1.0 * doc['stats.age'].value\n"
+    np.testing.assert_array_equal(twin_scores(export, np.array([[2.0, 3.0]]), linear.feature_names), [-2.0])
     assert er.export(er.models.Linear(np.zeros(1), ("a",)), "lucene-expression").text == "0.0\n"
 
 
@@ -231,8 +231,8 @@ def lucene(tmp_path_factory):
             *(str(folder / str(n)) for n in range(len(cases))),
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found = (line.split() for line in done.stdout.splitlines())
-        return [int(words[1]) if words[0] == "size" else np.array([float(word) for word in words[1:]]) for words in found]
+        result = (line.split() for line in done.stdout.splitlines())
+        return [int(words[1]) if words[0] == "size" else np.array([float(word) for word in words[1:]]) for words in result]
 
     return scores
 
@@ -243,9 +243,9 @@ def test_lucene_itself_scores_as_the_model_does(lucene):
     known += [("trees", large_forest(67), 0), ("linear", wide, 0)]  # the largest that are written
     cases, expected = [], []
     for kind, scorer, seed in known:
-        made, rows = er.export(scorer, "lucene-expression"), rows_near(scorer, seed, count=120 if scorer is not wide else 2)
-        cases.append((made.text, scorer.feature_names, rows.astype(np.float64)))
-        expected.append((kind, twin_scores(made, rows, scorer.feature_names), scorer.score(rows)))
+        export, rows = er.export(scorer, "lucene-expression"), rows_near(scorer, seed, count=120 if scorer is not wide else 2)
+        cases.append((export.text, scorer.feature_names, rows.astype(np.float64)))
+        expected.append((kind, twin_scores(export, rows, scorer.feature_names), scorer.score(rows)))
     assert 0.9 * MOST < byte_code(plain(er.Model(known[-2][1]))) <= MOST
     too_large = plain(er.Model(large_forest(90)))
     cases.append((" + ".join(_tree(tree, FEATURES) for tree in too_large.trees), FEATURES, np.zeros((1, 3))))

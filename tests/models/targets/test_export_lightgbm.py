@@ -15,8 +15,8 @@ from tests.models.targets.test_export_code import single_leaf
 from tests.models.test_tree_ensemble import same
 
 
-def lightgbm_scores(made, rows):
-    return lgb.Booster(model_str=made.text).predict(rows.astype(np.float64), raw_score=True)
+def lightgbm_scores(export, rows):
+    return lgb.Booster(model_str=export.text).predict(rows.astype(np.float64), raw_score=True)
 
 
 def without_tiny(rows):
@@ -30,20 +30,20 @@ def test_scores_are_those_of_the_model(seed):
     known = models(seed)
     steps = known["thresholds"]
     for scorer in (known["trees"], steps, sum_of([steps, known["trees"]], [0.5, 2.0])):
-        made, rows = er.export(scorer, "lightgbm"), rows_near(scorer, seed)
+        export, rows = er.export(scorer, "lightgbm"), rows_near(scorer, seed)
         if scorer is not known["trees"]:
             rows = without_tiny(rows)
         if not isinstance(scorer, er.models.Sum):
-            np.testing.assert_array_equal(lightgbm_scores(made, rows), scorer.score(rows))
-        assert made.check(as_data(rows)).beyond_rounding == 0
+            np.testing.assert_array_equal(lightgbm_scores(export, rows), scorer.score(rows))
+        assert export.check(as_data(rows)).beyond_rounding == 0
 
 
 @settings(max_examples=15)
 @given(st.integers(0, 10**6), st.sampled_from(["keep", "zero", "mean"]))
 def test_missing_values_are_what_the_model_takes_them_for(seed, missing):
     scorer = forest(seed, missing)
-    made, rows = er.export(scorer, "lightgbm"), rows_near(scorer, seed, holes=0.3)
-    np.testing.assert_array_equal(lightgbm_scores(made, rows), scorer.score(rows))
+    export, rows = er.export(scorer, "lightgbm"), rows_near(scorer, seed, holes=0.3)
+    np.testing.assert_array_equal(lightgbm_scores(export, rows), scorer.score(rows))
     filled = replace(forest(seed, "keep"), missing="mean", fill=np.array([0.5, -1.0, 2.0]))  # by which its nodes do not go
     np.testing.assert_array_equal(lightgbm_scores(er.export(filled, "lightgbm"), rows), filled.score(rows))
 
@@ -65,12 +65,12 @@ def categorical():
 
 def test_categorical_splits_stay():
     scorer, data = categorical()
-    made = er.export(scorer, "lightgbm")
-    assert same(er.models.TreeEnsemble.of_lightgbm(made.text).table, scorer.table)
-    assert made.remarks == ()
-    np.testing.assert_array_equal(lightgbm_scores(made, data.X), scorer.score(data.X))
-    found = made.check(data)
-    assert (found.largest, found.beyond_rounding) == (0.0, 0)
+    export = er.export(scorer, "lightgbm")
+    assert same(er.models.TreeEnsemble.of_lightgbm(export.text).table, scorer.table)
+    assert export.remarks == ()
+    np.testing.assert_array_equal(lightgbm_scores(export, data.X), scorer.score(data.X))
+    result = export.check(data)
+    assert (result.largest, result.beyond_rounding) == (0.0, 0)
     with pytest.raises(IncompatibleError, match="categorical split, which only --to lightgbm can write"):
         er.export(scorer, "python")
     filled = replace(scorer, missing="mean", fill=np.array([0.5, 1.0]))
@@ -83,8 +83,8 @@ def test_treelite_reads_it(tmp_path):
     rows = rows_near(scorer, 3)
     er.export(scorer, "lightgbm").save(tmp_path / "model.txt")
     model = treelite.frontend.load_lightgbm_model(tmp_path / "model.txt")
-    found = treelite.gtil.predict(model, rows.astype(np.float64), pred_margin=True).ravel()
-    np.testing.assert_allclose(found, scorer.score(without_tiny(rows)), atol=1e-12)
+    result = treelite.gtil.predict(model, rows.astype(np.float64), pred_margin=True).ravel()
+    np.testing.assert_allclose(result, scorer.score(without_tiny(rows)), atol=1e-12)
 
 
 def test_what_is_not_trees_is_refused():
@@ -97,9 +97,9 @@ def test_what_is_not_trees_is_refused():
 
 def test_names_that_the_text_cannot_have_are_told():
     steps = er.models.Thresholds((np.array([0.5]), np.array([1.0])), (np.ones(1), np.ones(1)), ("fine", "a b"))
-    made = er.export(steps, "lightgbm")
-    assert "a feature called 'a b', so features are numbered" in made.remarks[0]
-    assert lightgbm_scores(made, np.array([[0.5, 2.0], [0.75, 1.0]])).tolist() == [1.0, 1.0]
+    export = er.export(steps, "lightgbm")
+    assert "a feature called 'a b', so features are numbered" in export.remarks[0]
+    assert lightgbm_scores(export, np.array([[0.5, 2.0], [0.75, 1.0]])).tolist() == [1.0, 1.0]
 
 
 def test_steps_are_a_model_of_lightgbm_like_any_other():
@@ -110,5 +110,5 @@ def test_steps_are_a_model_of_lightgbm_like_any_other():
 def test_a_tree_of_a_single_leaf_is_written_too():
     steps = er.models.Thresholds((np.array([0.5]),), (np.ones(1),), ("a",))
     both = er.models.Sum((steps, er.models.TreeEnsemble(single_leaf(), ("a",))), np.array([1.0, 2.0]))
-    made, rows = er.export(both, "lightgbm"), np.array([[0.5], [0.75]], np.float32)
-    assert lightgbm_scores(made, rows).tolist() == both.score(rows).tolist() == [1.0, 2.0]
+    export, rows = er.export(both, "lightgbm"), np.array([[0.5], [0.75]], np.float32)
+    assert lightgbm_scores(export, rows).tolist() == both.score(rows).tolist() == [1.0, 2.0]

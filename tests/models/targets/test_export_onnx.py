@@ -50,8 +50,8 @@ def runtime_scores(content, rows, threads=1):
 def test_double_trees_and_steps_score_to_the_bit(seed):
     for scorer in scorers(seed)[2:4]:
         rows = adversarial(scorer, seed)
-        made = er.export(scorer, "onnx")
-        np.testing.assert_array_equal(runtime_scores(made.content, rows.astype(np.float64))[:, 0], scorer.score(rows))
+        export = er.export(scorer, "onnx")
+        np.testing.assert_array_equal(runtime_scores(export.content, rows.astype(np.float64))[:, 0], scorer.score(rows))
 
 
 @settings(max_examples=20)
@@ -67,8 +67,8 @@ def test_missing_values_go_where_the_model_sends_them(seed, missing):
         for ranker in (er.Ridge(missing=missing), er.LambdaRank(hidden=2, max_iter=2, bags=0, missing=missing)):
             model = ranker.fit(data).model_
             for ml_opset, numbers in FORMS:
-                made = er.export(model, "onnx", ml_opset=ml_opset, numbers=numbers)
-                assert made.check(as_data(rows_of(seed + 1, holes=0.3))).beyond_rounding == 0
+                export = er.export(model, "onnx", ml_opset=ml_opset, numbers=numbers)
+                assert export.check(as_data(rows_of(seed + 1, holes=0.3))).beyond_rounding == 0
 
 
 @settings(max_examples=10)
@@ -77,13 +77,13 @@ def test_every_kind_and_form_is_within_rounding(seed):
     for scorer in scorers(seed):
         data = as_data(np.clip(adversarial(scorer, seed), -1e3, 1e3))
         for ml_opset, numbers in FORMS:
-            made = er.export(scorer, "onnx", ml_opset=ml_opset, numbers=numbers)
-            onnx.checker.check_model(onnx.load_from_string(made.content), full_check=True)
-            found = made.check(data, "nDCG@10")
-            assert found.beyond_rounding == 0
+            export = er.export(scorer, "onnx", ml_opset=ml_opset, numbers=numbers)
+            onnx.checker.check_model(onnx.load_from_string(export.content), full_check=True)
+            result = export.check(data, "nDCG@10")
+            assert result.beyond_rounding == 0
             if scorer.kind in ("trees", "thresholds"):
-                told = [float(remark.rpartition(" ")[2]) for remark in made.remarks if "at most" in remark]
-                assert found.largest <= (told or [0.0])[0]
+                message = [float(remark.rpartition(" ")[2]) for remark in export.remarks if "at most" in remark]
+                assert result.largest <= (message or [0.0])[0]
 
 
 def test_thresholds_that_are_rounded_to_nearest_are_noticed(monkeypatch):
@@ -126,9 +126,9 @@ def test_a_tree_of_one_leaf():
     leaf = er.models.TreeEnsemble(table, data.feature_names)
     assert not any(len(tree.feature) for tree in plain(er.Model(leaf)).trees)
     for ml_opset, numbers in FORMS:
-        made = er.export(leaf, "onnx", ml_opset=ml_opset, numbers=numbers)
-        onnx.checker.check_model(onnx.load_from_string(made.content), full_check=True)
-        assert made.check(data).beyond_rounding == 0
+        export = er.export(leaf, "onnx", ml_opset=ml_opset, numbers=numbers)
+        onnx.checker.check_model(onnx.load_from_string(export.content), full_check=True)
+        assert export.check(data).beyond_rounding == 0
 
 
 def test_names_and_properties():
@@ -171,16 +171,16 @@ def test_several_threads_change_the_last_digits_alone():
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("arguments", "says"),
     [
         ({"ml_opset": 2}, "ml_opset=2 is out of range"),
         ({"numbers": "half"}, "numbers='half' is not"),
         ({"opset": 3}, "did you mean ml_opset"),
     ],
 )
-def test_bad_settings(given, says):
+def test_bad_settings(arguments, says):
     with pytest.raises(er.errors.SettingError, match=says):
-        er.export(er.models.Linear(np.ones(3)), "onnx", **given)
+        er.export(er.models.Linear(np.ones(3)), "onnx", **arguments)
 
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf])
@@ -190,10 +190,10 @@ def test_weights_that_are_no_numbers_never_get_here(weight):
 
 
 def test_what_is_not_installed_is_named(monkeypatch):
-    made = er.export(er.models.Linear(np.ones(3), FEATURES), "onnx")
+    export = er.export(er.models.Linear(np.ones(3), FEATURES), "onnx")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(IncompatibleError, match=r"need onnxruntime, which is not installed; pip install 'exactrank\[onnx\]'"):
-        made.check(data_of(0))
+        export.check(data_of(0))
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(IncompatibleError, match=r"ONNX files need onnx, which is not installed; pip install 'exactrank\[onnx\]'"):
         er.export(er.models.Linear(np.ones(3)), "onnx")

@@ -55,8 +55,8 @@ def exported(scorer, to, **more):
     return er.export(scorer, name[1], **settings_, **more)
 
 
-def slow(made, to, rows):
-    return np.array([TREES[to](made.content, row.tolist(), FEATURES) for row in rows])
+def slow(export, to, rows):
+    return np.array([TREES[to](export.content, row.tolist(), FEATURES) for row in rows])
 
 
 def forest(seed, holes=0.0):
@@ -103,13 +103,13 @@ def between(terms, rows):
 
 def check_law(scorer, to, seed, holes):
     terms = plain(er.Model(scorer))
-    rows, made = adversarial(terms, seed, holes), exported(scorer, to)
-    ours, theirs = scorer.score(rows.astype(np.float32)), made.target.scores(made.content, rows, FEATURES)
-    np.testing.assert_array_equal(theirs[:SLOW], slow(made, to, rows[:SLOW]))
+    rows, export = adversarial(terms, seed, holes), exported(scorer, to)
+    ours, theirs = scorer.score(rows.astype(np.float32)), export.target.scores(export.content, rows, FEATURES)
+    np.testing.assert_array_equal(theirs[:SLOW], slow(export, to, rows[:SLOW]))
     differs = np.abs(ours - theirs) > _rounding(terms, rows, float(np.finfo(np.float32).eps))
     if to == "solr":
         off = max(differ_of_solr(tree).max() for tree in terms.trees)
-        assert bool(made.remarks and "thresholds are off" in made.remarks[0]) == (off > ZERO)
+        assert bool(export.remarks and "thresholds are off" in export.remarks[0]) == (off > ZERO)
         differs &= ~between(terms, rows)
     assert not np.any(differs), f"{to}: {rows[differs]}"
 
@@ -145,9 +145,9 @@ def test_thresholds_of_any_size_are_kept(steps, seed):
 def test_absent_features_count_as_zero_in_old_and_new_versions(seed):
     """Of a model that takes missing values for 0, so that the version of the plugin does not matter."""
     scorer = forest(seed)
-    made, rows = er.export(scorer, "elasticsearch-ltr"), adversarial(plain(er.Model(scorer)), seed, holes=0.4)
+    export, rows = er.export(scorer, "elasticsearch-ltr"), adversarial(plain(er.Model(scorer)), seed, holes=0.4)
     for row in rows[:SLOW]:
-        new, old = (engines.elasticsearch_ltr(made.content, row.tolist(), FEATURES, newest) for newest in (True, False))
+        new, old = (engines.elasticsearch_ltr(export.content, row.tolist(), FEATURES, newest) for newest in (True, False))
         assert new == old
 
 
@@ -178,16 +178,16 @@ def test_rounding_down_keeps_all_floats_on_their_side(threshold, steps):
 @example(1.0000000180025095e-35)
 def test_what_solr_reads_comes_to_the_threshold_or_the_next_number_above(threshold):
     wanted = rounded_down(np.array([threshold if abs(threshold) > ZERO else min(threshold, 0.0)]))  # what LightGBM takes for 0
-    found = without_slack(rounded_down(np.array([threshold])))
-    others = (found.view(np.int32) + np.arange(-200, 201)).astype(np.int32).view(np.float32)
+    result = without_slack(rounded_down(np.array([threshold])))
+    others = (result.view(np.int32) + np.arange(-200, 201)).astype(np.int32).view(np.float32)
     others = others[np.isfinite(others)]
     with np.errstate(over="ignore"):
         sums = others + SLACK
     same_side = sums[(sums >= 0) == (wanted >= 0)]
     above = same_side[same_side >= wanted]
-    assert (found + SLACK)[0] == (above.min() if len(above) else same_side.max())
+    assert (result + SLACK)[0] == (above.min() if len(above) else same_side.max())
     if threshold > 1e-5 or threshold == 0:
-        assert found + SLACK == wanted
+        assert result + SLACK == wanted
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -207,11 +207,11 @@ def test_the_engines_own_scores(name, to, key, wrap):
     golden = RECORDED[name]
     kept, rows = golden[key], np.array(golden["X"], float)
     body = json.dumps(wrap(kept)).encode()
-    made = er.export(er.models.TreeEnsemble.of_lightgbm(golden["lightgbm_text"]), to, model_name="m")
-    for content in (body, made.content):
+    export = er.export(er.models.TreeEnsemble.of_lightgbm(golden["lightgbm_text"]), to, model_name="m")
+    for content in (body, export.content):
         np.testing.assert_array_equal([TREES[to](content, row.tolist(), FEATURES) for row in rows], np.float32(kept["scores"]))
-        np.testing.assert_array_equal(made.target.scores(content, rows, FEATURES), np.float32(kept["scores"]))
-    assert in_singles(json.loads(made.content)) == in_singles(json.loads(body))
+        np.testing.assert_array_equal(export.target.scores(content, rows, FEATURES), np.float32(kept["scores"]))
+    assert in_singles(json.loads(export.content)) == in_singles(json.loads(body))
 
 
 def in_singles(value):
@@ -231,12 +231,12 @@ def in_singles(value):
 def test_the_scores_of_ranklib_itself():
     golden = RECORDED["no_missing"]
     kept, rows = golden["ranklib"], np.array(golden["X"], float)
-    made = er.export(er.models.TreeEnsemble.of_lightgbm(golden["lightgbm_text"]), "ranklib")
-    for text in (kept["model"], made.text):
+    export = er.export(er.models.TreeEnsemble.of_lightgbm(golden["lightgbm_text"]), "ranklib")
+    for text in (kept["model"], export.text):
         np.testing.assert_array_equal([engines.ranklib(text, row) for row in rows], kept["scores"])
-        np.testing.assert_array_equal(made.target.scores(text.encode(), rows, FEATURES), kept["scores"])
+        np.testing.assert_array_equal(export.target.scores(text.encode(), rows, FEATURES), kept["scores"])
     numbers = re.compile(r"-?\d+\.\d+(?:e-?\d+)?|1e-35")
-    assert numbers.sub("", made.text) == numbers.sub("", kept["model"])
+    assert numbers.sub("", export.text) == numbers.sub("", kept["model"])
 
 
 @given(st.integers(0, 10**6))
@@ -248,10 +248,10 @@ def test_linear_models_and_networks(seed):
     moved = er.models.Linear(linear.weights, FEATURES, missing="zero", offset=rng.integers(-8, 8, 4) / 4)
     network = er.models.Network(*(rng.normal(size=size) for size in ((3, 4), 3, 3, 4)), rng.uniform(0.5, 2, 4), FEATURES, missing="zero")
     for scorer, to in [(linear, "elasticsearch-ltr"), (linear, "opensearch-ltr"), (linear, "solr"), (moved, "solr"), (network, "solr")]:
-        made, terms = er.export(scorer, to), plain(er.Model(scorer))
-        theirs, offset = made.target.scores(made.content, rows, FEATURES), scorer.offset
+        export, terms = er.export(scorer, to), plain(er.Model(scorer))
+        theirs, offset = export.target.scores(export.content, rows, FEATURES), scorer.offset
         ours = scorer.score(np.nan_to_num(rows) - (0 if offset is None else offset), offset=offset)
-        np.testing.assert_array_equal(theirs, slow(made, to, rows))
+        np.testing.assert_array_equal(theirs, slow(export, to, rows))
         bound = _rounding(terms, rows, float(np.finfo(np.float32).eps))
         assert np.all(np.abs(theirs - ours) <= bound)
     body = json.loads(er.export(network, "solr").content)
@@ -283,15 +283,15 @@ def test_what_is_written():
 
 def test_a_constant_is_in_a_leaf_or_a_bias_or_told_of():
     linear = er.models.Linear(np.ones(4), FEATURES, offset=np.array([1.0, 2, 3, 4]))
-    (_, told) = er.export(linear, "elasticsearch-ltr").remarks
-    assert told.startswith("the format has no constant term")
+    (_, message) = er.export(linear, "elasticsearch-ltr").remarks
+    assert message.startswith("the format has no constant term")
     assert json.loads(er.export(linear, "solr").content)["params"]["layers"][0]["bias"] == [-10.0]
 
 
 def test_solr_says_which_thresholds_are_off():
     step = er.models.Thresholds.from_steps([(0, -1e-20, 1.0), (0, 0.5, 1.0)], 4, FEATURES)
-    (told,) = er.export(step, "solr").remarks
-    assert told.startswith("1 of 2 thresholds are off, by at most 1e-13: Solr adds 1e-06 to each")
+    (message,) = er.export(step, "solr").remarks
+    assert message.startswith("1 of 2 thresholds are off, by at most 1e-13: Solr adds 1e-06 to each")
     assert er.export(er.models.Thresholds.from_steps([(0, 0.5, 1.0)], 4, FEATURES), "solr").remarks == ()
 
 
@@ -302,8 +302,8 @@ def test_elasticsearch_has_what_eland_writes():
     rows[rng.random(rows.shape) < 0.1] = np.nan
     model = lgb.LGBMRegressor(n_estimators=10, num_leaves=8, objective="regression", verbose=-1).fit(rows, rows[:, 0] > rows[:, 1])
     theirs = transformers.LGBMRegressorTransformer(model, list(FEATURES)).transform().serialize_model()
-    made = er.export(er.models.TreeEnsemble(read_lightgbm(model.booster_.model_to_string())[0], FEATURES), "elasticsearch")
-    ours = json.loads(made.content)["definition"]
+    export = er.export(er.models.TreeEnsemble(read_lightgbm(model.booster_.model_to_string())[0], FEATURES), "elasticsearch")
+    ours = json.loads(export.content)["definition"]
 
     def nodes(definition):
         return [node for tree in definition["trained_model"]["ensemble"]["trained_models"] for node in tree["tree"]["tree_structure"]]
@@ -331,9 +331,9 @@ def deep(levels):
 
 @pytest.mark.parametrize("to", ["elasticsearch-ltr", "elasticsearch", "solr", "ranklib"])
 def test_deep_trees_are_written_or_refused(to):
-    made = er.export(deep(DEEPEST), to)
+    export = er.export(deep(DEEPEST), to)
     rows = np.arange(-1, DEEPEST + 2.0)[:, None]
-    np.testing.assert_array_equal(made.target.scores(made.content, rows, ("a",)), np.clip(np.ceil(rows[:, 0]), 0, DEEPEST))
+    np.testing.assert_array_equal(export.target.scores(export.content, rows, ("a",)), np.clip(np.ceil(rows[:, 0]), 0, DEEPEST))
     if to != "elasticsearch":  # whose nodes do not hold each other
         with pytest.raises(IncompatibleError, match=f"{DEEPEST + 1} splits deep.*train with depth={DEEPEST}"):
             er.export(deep(DEEPEST + 1), to)
@@ -341,8 +341,8 @@ def test_deep_trees_are_written_or_refused(to):
 
 @pytest.mark.parametrize("to", ["elasticsearch-ltr", "elasticsearch", "solr", "ranklib"])
 def test_trees_that_are_a_leaf_are_written_and_no_trees_refused(to):
-    made = er.export(er.models.TreeEnsemble.combine([deep(0), deep(1)], [1.0, 1.0]), to)
-    np.testing.assert_array_equal(made.target.scores(made.content, np.array([[0.0], [1.0]]), ("a",)), [0, 1])
+    export = er.export(er.models.TreeEnsemble.combine([deep(0), deep(1)], [1.0, 1.0]), to)
+    np.testing.assert_array_equal(export.target.scores(export.content, np.array([[0.0], [1.0]]), ("a",)), [0, 1])
     with pytest.raises(IncompatibleError, match="scores all documents the same"):
         er.export(deep(1).first(0), to)
 

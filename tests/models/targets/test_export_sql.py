@@ -10,8 +10,8 @@ from tests.models.targets.engine_rows import FEATURES, as_data, forest, models, 
 from tests.models.targets.test_export_code import ODD
 
 
-def twin_scores(made, rows, features=FEATURES):
-    return made.target.scores(made.content, rows.astype(np.float64), features)
+def twin_scores(export, rows, features=FEATURES):
+    return export.target.scores(export.content, rows.astype(np.float64), features)
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def duckdb():
     return pytest.importorskip("duckdb", reason="needs DuckDB")
 
 
-def duckdb_scores(duckdb, made, rows, features=FEATURES):
+def duckdb_scores(duckdb, export, rows, features=FEATURES):
     """The scores of rows of single precision, NULL for NaN, in their order."""
     connection = duckdb.connect()
     names = ['"' + name.replace('"', '""') + '"' for name in features]
@@ -27,19 +27,19 @@ def duckdb_scores(duckdb, made, rows, features=FEATURES):
     connection.execute(f"CREATE TABLE documents (doc_id INTEGER, {', '.join(f'{name} FLOAT' for name in names)})")
     connection.executemany(f"INSERT INTO documents VALUES (?{', ?' * len(names)})", [[i, *row] for i, row in enumerate(values)])
     connection.execute("PRAGMA disable_optimizer")
-    found = connection.execute(f"SELECT * FROM ({made.text}) AS made ORDER BY doc_id").fetchall()
+    result = connection.execute(f"SELECT * FROM ({export.text}) AS made ORDER BY doc_id").fetchall()
     connection.close()
-    return np.array([score for _, score in found])
+    return np.array([score for _, score in result])
 
 
 @settings(max_examples=8)
 @given(st.integers(0, 10**6))
 def test_scores_are_those_of_the_model(seed):
     for kind, scorer in models(seed).items():
-        made, rows = er.export(scorer, "sql"), rows_near(scorer, seed)
+        export, rows = er.export(scorer, "sql"), rows_near(scorer, seed)
         if kind in ("thresholds", "trees"):
-            np.testing.assert_array_equal(twin_scores(made, rows), scorer.score(rows))
-        assert made.check(as_data(rows)).beyond_rounding == 0
+            np.testing.assert_array_equal(twin_scores(export, rows), scorer.score(rows))
+        assert export.check(as_data(rows)).beyond_rounding == 0
 
 
 @settings(max_examples=8)
@@ -57,12 +57,12 @@ def test_missing_values_are_what_the_model_takes_them_for(seed, missing, all_fil
 
 def test_duckdb_scores_as_the_model_does(duckdb):
     for kind, scorer in models(5).items():
-        made, rows = er.export(scorer, "sql"), rows_near(scorer, 5)
-        real = duckdb_scores(duckdb, made, rows)
+        export, rows = er.export(scorer, "sql"), rows_near(scorer, 5)
+        real = duckdb_scores(duckdb, export, rows)
         if kind in ("network", "sum"):
             np.testing.assert_allclose(real, scorer.score(rows), rtol=1e-13, atol=1e-13)
         else:
-            np.testing.assert_array_equal(real, twin_scores(made, rows))
+            np.testing.assert_array_equal(real, twin_scores(export, rows))
             np.testing.assert_allclose(real, scorer.score(rows), rtol=1e-14, atol=1e-14 * (kind not in ("thresholds", "trees")))
     for missing in ("keep", "zero", "mean"):
         scorer = forest(7, missing)
@@ -74,8 +74,8 @@ def test_any_name_will_do(duckdb):
     names = (*(name for name in ODD if name not in ("", "\0", "\udcff")), "id", "t0", "features", "given")
     linear = er.models.Linear(np.arange(1.0, len(names) + 1), names)
     row, expected = np.arange(2.0, len(names) + 2)[None], [float(np.arange(2.0, len(names) + 2) @ linear.weights)]
-    made = er.export(linear, "sql")
-    assert twin_scores(made, row, names).tolist() == duckdb_scores(duckdb, made, row, names).tolist() == expected
+    export = er.export(linear, "sql")
+    assert twin_scores(export, row, names).tolist() == duckdb_scores(duckdb, export, row, names).tolist() == expected
     odd = er.export(linear, "sql", table='my"schema.my table', id='x0 "', model_name="a b")
     assert 'FROM "my""schema"."my table"\n' in odd.text
     assert odd.text.startswith('SELECT id AS "x0 """, ')
@@ -103,26 +103,26 @@ def test_the_largest_sums_are_run_and_larger_ones_refused(duckdb):
         return er.models.Linear(np.linspace(-1, 1, count), tuple(f"f{j}" for j in range(count)))
 
     rows = np.ones((2, 900))
-    made = er.export(wide(900), "sql")
-    for found in (twin_scores(made, rows, wide(900).feature_names), duckdb_scores(duckdb, made, rows, wide(900).feature_names)):
-        np.testing.assert_allclose(found, 0.0, atol=1e-12)
+    export = er.export(wide(900), "sql")
+    for result in (twin_scores(export, rows, wide(900).feature_names), duckdb_scores(duckdb, export, rows, wide(900).feature_names)):
+        np.testing.assert_allclose(result, 0.0, atol=1e-12)
     with pytest.raises(IncompatibleError, match=r"a sum of 1,000 terms.*train fewer trees, or export to c"):
         er.export(wide(1000), "sql")
 
 
 def test_what_planning_takes_is_said():
-    one = forest(5)
-    few, many = (er.models.Sum((one,) * count, np.ones(count)) for count in (100 // one.n_trees, 100 // one.n_trees + 1))
+    first = forest(5)
+    few, many = (er.models.Sum((first,) * count, np.ones(count)) for count in (100 // first.n_trees, 100 // first.n_trees + 1))
     assert any("trees take a database seconds to plan" in remark for remark in er.export(many, "sql").remarks)
     assert not any("seconds" in remark for remark in er.export(few, "sql").remarks)
 
 
 def test_only_what_is_used_has_to_be_in_the_table():
-    made = er.export(er.models.Linear(np.array([1.0, 0.0, 2.0]), FEATURES), "sql")
-    assert '"dense"' not in made.text
+    export = er.export(er.models.Linear(np.array([1.0, 0.0, 2.0]), FEATURES), "sql")
+    assert '"dense"' not in export.text
 
 
 def test_a_query_that_sqlite_refuses_is_an_error_with_a_remedy():
-    made = er.export(er.models.Linear(np.ones(2), ("a", "b")), "sql")
+    export = er.export(er.models.Linear(np.ones(2), ("a", "b")), "sql")
     with pytest.raises(IncompatibleError, match=r"SQLite cannot run the query .*no such column"):
-        made.target.scores(made.content.replace(b"AS x1", b"AS x2"), np.ones((1, 2)), ("a", "b"))
+        export.target.scores(export.content.replace(b"AS x1", b"AS x2"), np.ones((1, 2)), ("a", "b"))
