@@ -5,7 +5,7 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from exactrank.measures import AP, DCG, ERR, NDCG, RBP, RR, Bpref, MeanNDCG, PairwiseCorrect, Precision, Recall, Success, Total
+from exactrank.measures import AP, DCG, ERR, NDCG, RBP, RR, Bpref, Judged, MeanNDCG, PairwiseCorrect, Precision, Recall, Success, Total
 
 GRADES = st.one_of(st.integers(0, 4).map(float), st.sampled_from([-1.0, 0.0, 0.5, 1.0, 1.7, 3.25]))
 SCORES = st.one_of(
@@ -36,6 +36,7 @@ MEASURES = st.one_of(
     st.builds(RBP, k=_MAYBE_K, rel=_REL, p=st.floats(0.05, 0.95), **_POLICY),
     st.builds(Bpref, rel=_REL, **_POLICY),
     st.builds(Total, k=_K, **_POLICY),
+    st.builds(Judged, k=_MAYBE_K, **_POLICY),
     st.builds(PairwiseCorrect, rel=st.one_of(st.none(), _REL), **_POLICY),
 )
 

@@ -33,6 +33,23 @@ def evaluate(
     measures: Sequence[tuple[Kernel, _Floats, _Floats | None, bool]],
     threads: int,
 ) -> tuple[_Floats, npt.NDArray[np.int32], int]: ...
+def ratio_bound(
+    low: float, high: float, upper: bool, discount: _Floats, cutoff: int, is_ideal: bool, short_is_zero: bool, empty: float
+) -> Kernel: ...
+def precision_bound(low: float, high: float, upper: bool, cutoff: int, limit_to_cutoff: bool, empty: float) -> Kernel: ...
+def discounts_of_documents(
+    scores: _Floats, indptr: _Ints, tie_key: _Floats | None, discount: _Floats, cutoff: int, threads: int
+) -> _Floats: ...
+def ratio_extremes(
+    coefficients: _Floats,
+    useful: _Floats,
+    indptr: _Ints,
+    low: float,
+    high: float,
+    discount: _Floats | None,
+    cutoff: int,
+    threads: int,
+) -> tuple[_Floats, _Floats]: ...
 
 class BoundMeasure:
     def __init__(

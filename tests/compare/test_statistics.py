@@ -27,7 +27,7 @@ from exactrank.compare.statistics import (
     wins_ties_losses,
 )
 from exactrank.errors import DataError
-from exactrank.measures.evaluate import bootstrap_intervals
+from exactrank.measures.bootstrap import bootstrap_intervals
 
 NAN = math.nan
 TENTHS = st.integers(-5, 5).map(lambda i: i / 10)  # few distinct sizes and many zeros, as precision has; not exact in binary

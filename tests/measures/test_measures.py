@@ -245,6 +245,7 @@ def test_notation_of_ir_measures():
         "Bpref",
         "DCG",
         "ERR",
+        "Judged",
         "MeanNDCG",
         "nDCG",
         "P",

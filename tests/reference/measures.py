@@ -7,7 +7,7 @@ averaging over every order of tied documents where the measure says so.
 import itertools
 import math
 
-from exactrank.measures import AP, DCG, ERR, NDCG, RBP, RR, Bpref, MeanNDCG, PairwiseCorrect, Precision, Recall, Success, Total
+from exactrank.measures import AP, DCG, ERR, NDCG, RBP, RR, Bpref, Judged, MeanNDCG, PairwiseCorrect, Precision, Recall, Success, Total
 
 
 def gain(measure, y):
@@ -92,6 +92,11 @@ def bpref(measure, ranked, rest):
     return value / count
 
 
+def judged(measure, ranked, rest):
+    first = ranked[: measure.k]
+    return sum(y >= 0 for y in first) / len(first) if first else math.nan
+
+
 def total(measure, ranked, rest):
     return sum(max(y, 0) for y in ranked[: measure.k])
 
@@ -119,12 +124,15 @@ DEFINITION = {
     Bpref: bpref,
     PairwiseCorrect: pairwise_correct,
     Total: total,
+    Judged: judged,
 }
 
 
 def is_empty(measure, grades):
     if isinstance(measure, PairwiseCorrect):
         return len({y if measure.rel is None else y >= measure.rel for y in grades}) == 1
+    if isinstance(measure, Judged):
+        return max(grades) < 0
     if hasattr(measure, "rel"):
         return relevant(measure, grades) == 0
     return max(grades) <= 0 if not hasattr(measure, "gain") else all(gain(measure, y) <= 0 for y in grades)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 import typer
 
@@ -40,6 +40,17 @@ if TYPE_CHECKING:
     from exactrank.data.formats.base import ReadOptions
     from exactrank.data.ranking_data import RankingData
     from exactrank.measures.evaluate import Evaluation
+
+
+UnjudgedRule = Literal["zero", "bounds"]
+
+
+class UnjudgedSettings(TypedDict):
+    """Settings of an evaluation on documents that nobody has judged."""
+
+    unjudged: UnjudgedRule
+    highest_grade: float | None
+    judged_only: bool
 
 
 def predict(
@@ -102,6 +113,13 @@ def evaluate(
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Also show each query.")] = False,
     machine: Machine = None,
+    unjudged: Annotated[
+        UnjudgedRule, typer.Option(help="Unjudged documents gain nothing, or get bounds: the means for all grades that they may have.")
+    ] = "zero",
+    highest_grade: Annotated[
+        float | None, typer.Option(help="With --unjudged bounds: how high grades can be. [default: the largest of DATA]")
+    ] = None,
+    judged_only: Annotated[bool, typer.Option("--judged-only", help="Leave unjudged documents out of the ranking.")] = False,
     clicks: Annotated[Path | None, typer.Option(help="Estimate from this click log instead of the grades.")] = None,
     estimator: Annotated[Estimator | None, typer.Option(help="With --clicks: the estimator, by default ips.")] = None,
     propensity: PropensityOption = "harvest",
@@ -127,6 +145,9 @@ def evaluate(
         raise DataError("give a SCORES file or --feature NAME" + (", not both" if paths else " to say what ranks the documents"))
     if machine is not None and clicks is not None:
         raise DataError("--machine corrects the grades of DATA, which --clicks does not use; leave out one of them")
+    about_unjudged: UnjudgedSettings = {"unjudged": unjudged, "highest_grade": highest_grade, "judged_only": judged_only}
+    if (unjudged != "zero" or highest_grade is not None or judged_only) and (clicks is not None or len(paths) > 1):
+        raise DataError("--unjudged, --highest-grade and --judged-only are for one ranking and grades; leave out --clicks, give one SCORES")
     settings: EvaluationSettings = {"preset": preset, "complete": complete, "seed": seed, "threads": threads}
     with ExitStack() as stack:
         files = [stack.enter_context(regular_file(path)) for path in paths]
@@ -138,7 +159,8 @@ def evaluate(
             if len(paths) != 1 or not models[0]:
                 raise DataError(f"{data} is in several files, which only a model can score where they lie; give one model")
             with backend_at(dask, workers) as backend:
-                _show_evaluation(evaluate_measures(shards, load_model(files[0]), names, backend=backend, **settings), 0, per_query, as_json)
+                evaluation = evaluate_measures(shards, load_model(files[0]), names, backend=backend, **settings, **about_unjudged)
+                _show_evaluation(evaluation, 0, per_query, as_json)
             return
         reading = replace(
             reading, columns=replace(reading.columns, graded=clicks is None), keep_missing=any(models) or reading.keep_missing
@@ -161,8 +183,9 @@ def evaluate(
             rows, values = read_scores(ranking, judged) if isinstance(ranking, Path) else (judged, ranking)
             ranked_by = files[0] if files else None
             graded = None if machine is None else _score_machine_grades(machine, reading, ranked_by, any(models), feature, threads)
-            evaluation = evaluate_measures(rows, values, names, machine=graded, **settings)
-            _show_evaluation(evaluation, rows.n_documents - judged.n_documents, per_query, as_json)
+            evaluation = evaluate_measures(rows, values, names, machine=graded, **settings, **about_unjudged)
+            unjudged_documents = 0 if judged_only else rows.n_documents - judged.n_documents
+            _show_evaluation(evaluation, unjudged_documents, per_query, as_json)
 
 
 def _score_machine_grades(
@@ -240,6 +263,10 @@ def _show_evaluation(evaluation: "Evaluation", unjudged: int, per_query: bool, a
         records[name] = {"definition": repr(definition)} | mean | {"queries": len(values) - skipped, "skipped": skipped}
         if name in evaluation.tie_ranges:
             records[name]["tie_range"] = list(evaluation.tie_ranges[name])
+        if evaluation.judged is not None:
+            records[name]["coverage"] = json_number(evaluation.coverage[name])
+        if evaluation.extremes is not None:
+            records[name]["bounds"] = [json_number(end) for end in evaluation.bounds[name]]
         if per_query:
             records[name]["per_query"] = {str(q): json_number(v) for q, v in zip(evaluation.qid.tolist(), values, strict=True)}
     record: dict[str, object] = {"measures": records, "unjudged": unjudged}
@@ -256,11 +283,12 @@ def _print_evaluation(evaluation: "Evaluation", unjudged: int, per_query: bool) 
 
     if per_query:
         show_per_query(None, evaluation.qid.tolist(), {name: evaluation[name].values for name in evaluation})
-    table = PlainTable("measure", "mean", "95% interval", "queries", "definition")
+    table = PlainTable("measure", "mean", "95% interval", "queries", *evaluation.judgment_cells, "definition")
     for name, definition in evaluation.measures.items():
         low, high = evaluation.intervals[name]
         evaluated = int((evaluation[name].values == evaluation[name].values).sum())
-        table.row(name, f"{evaluation.means[name]:.4f}", f"{low:.4f} .. {high:.4f}", f"{evaluated:,}", repr(definition))
+        cells = [column[name] for column in evaluation.judgment_cells.values()]
+        table.row(name, f"{evaluation.means[name]:.4f}", f"{low:.4f} .. {high:.4f}", f"{evaluated:,}", *cells, repr(definition))
     show(table, *filter(None, [unjudged_rule({"": unjudged})]))
     if evaluation.machine is not None:
         from exactrank.cli.machine_grades import show_correction

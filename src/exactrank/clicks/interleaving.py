@@ -27,7 +27,8 @@ from exactrank.clicks.log import DEEPEST, Clicks, Codes, check_clicks, sums_of
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.validation import array_of
 from exactrank.errors import DataError, SettingError
-from exactrank.measures.evaluate import RESAMPLES, checked_scores
+from exactrank.measures.bootstrap import RESAMPLES
+from exactrank.measures.evaluate import checked_scores
 
 TEAMS = ("a", "b")
 MOST_SHOWN = 10**7  #: maximum number of documents on all pages together

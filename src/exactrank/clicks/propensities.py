@@ -30,7 +30,7 @@ from exactrank.clicks.reading_down import cascade, check_cascade, dbn
 from exactrank.data.duplicates import duplicate_places
 from exactrank.data.validation import array_of, floats_of
 from exactrank.errors import DataError
-from exactrank.measures.evaluate import MOST_RESAMPLES
+from exactrank.measures.bootstrap import MOST_RESAMPLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

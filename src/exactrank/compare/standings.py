@@ -16,8 +16,8 @@ from exactrank.compare.corrected import CORRECTED_TEST, MachineValues, machine_v
 from exactrank.compare.results import Fit, Results
 from exactrank.compare.statistics import LEVEL, MARKING_TEST, Pair, all_pairs, letter, letters, winning_numbers
 from exactrank.errors import DataError
+from exactrank.measures.bootstrap import bootstrap_intervals
 from exactrank.measures.bound import means_over_queries
-from exactrank.measures.evaluate import bootstrap_intervals
 from exactrank.measures.machine_grades import CorrectedMean
 
 

@@ -57,7 +57,7 @@ from exactrank._support.arrays import PerQuery
 from exactrank._support.clusters import cluster_numbers, cluster_sums
 from exactrank._support.distributions import two_sided_normal, two_sided_t
 from exactrank.errors import DataError
-from exactrank.measures.evaluate import bootstrap_intervals
+from exactrank.measures.bootstrap import bootstrap_intervals
 
 #: The test whose adjusted p-values decide the marks of tables.
 MARKING_TEST = "randomization"

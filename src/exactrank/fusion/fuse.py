@@ -34,8 +34,8 @@ from exactrank.fusion.search import ascend, best_of, flat_range, tune_weights
 from exactrank.fusion.systems import select_systems, systems_in_shards
 from exactrank.learning.objectives.step_function import SAME_VALUE
 from exactrank.measures.base import Measure
+from exactrank.measures.bootstrap import MOST_RESAMPLES
 from exactrank.measures.bound import mean_over_queries
-from exactrank.measures.evaluate import MOST_RESAMPLES
 from exactrank.measures.goal import Goal, infeasible, parse_goal
 
 CONSTANTS = (60, 10, 1)  #: of reciprocal ranks, where all normalizations are tried

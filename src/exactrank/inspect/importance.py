@@ -32,7 +32,8 @@ from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError
 from exactrank.inspect.probed import measure_of, model_of
 from exactrank.measures.base import Measure
-from exactrank.measures.evaluate import MOST_RESAMPLES, measure_scores
+from exactrank.measures.bootstrap import MOST_RESAMPLES
+from exactrank.measures.evaluate import measure_scores
 from exactrank.measures.parse import parse_measure
 from exactrank.models.base import Scorer
 from exactrank.models.linear import Linear

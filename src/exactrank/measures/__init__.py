@@ -3,6 +3,7 @@
 from exactrank.measures.base import Measure
 from exactrank.measures.binary import AP, RBP, RR, Precision, Recall, Success
 from exactrank.measures.graded import DCG, ERR, NDCG, MeanNDCG, Total
+from exactrank.measures.judged import Judged
 from exactrank.measures.pairwise import Bpref, PairwiseCorrect
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "RBP",
     "RR",
     "Bpref",
+    "Judged",
     "MeanNDCG",
     "Measure",
     "PairwiseCorrect",

@@ -11,7 +11,7 @@ and XGBoost). RR and Success are cascades that always stop at the first relevant
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from exactrank import _core
 from exactrank._support.arrays import PerDocument
 from exactrank._support.numerics import power
+from exactrank.data.dataset import Dataset
 from exactrank.errors import MeasureError
 from exactrank.measures.base import Measure
 from exactrank.measures.families import Cascade, Positional, mirror
@@ -200,3 +201,15 @@ class AP(Binary):
         omega = (weight * (relevant_above - u + 1))[:, None] - (weight * relevant_above)[None, :] + between
         normalizer = min(relevant, self.cutoff) if self.norm == "cutoff" else relevant
         return mirror((u[None, :] - u[:, None]) * omega / normalizer)
+
+
+def threshold_remarks(measures: Mapping[str, Measure], data: Dataset) -> dict[str, str]:
+    """Return a sentence on each measure whose threshold of relevance is above every grade, although grades differ."""
+    thresholds = {name: measure for name, measure in measures.items() if isinstance(measure, Binary) and measure.column is None}
+    largest = data.grades_and_pairs[0].max() if thresholds else 0.0
+    return {
+        name: f"{name} counts documents with a grade of at least {measure.rel:g} as relevant, and the largest grade is {largest:g}; lower"
+        f" the threshold, e.g. {replace(measure, rel=float(f'{largest / 2:.1g}'))}"
+        for name, measure in thresholds.items()
+        if 0 < largest < measure.rel
+    }

@@ -10,8 +10,8 @@
          'linear'  y                                              'letor'   1 at ranks 1 and 2, then 1 / log2(r)
          {y: u}    a table                                        [d1, ..]  a table, 0 beyond its end
 
-Grades below zero (often "not judged") gain nothing. ``short='zero'`` gives 0 to a list with fewer than k documents, as the LETOR
-scripts do; ``'pad'`` evaluates it as it is.
+Grades below zero ("not judged") gain nothing, unless a table has an entry for them. ``short='zero'`` gives 0 to a list with fewer than k
+documents, as the LETOR scripts do; ``'pad'`` evaluates it as it is.
 
 In (4) (Chapelle, Metzler, Zhang & Grinspan 2009) the reader stops at a document with probability u. ``max_grade`` is part of the
 definition, not taken from the data, so that training, validation and test numbers can be compared.
@@ -95,10 +95,11 @@ class DCG(Positional):
             return exp2(above) - 1 if self.gain == "exp2" else above
         grades, values = np.array(self.gain).T
         at = np.minimum(np.searchsorted(grades, y), len(grades) - 1)
-        unknown = np.flatnonzero(grades[at] != y)
+        is_listed = grades[at] == y
+        unknown = np.flatnonzero(~is_listed & (y >= 0))
         if len(unknown):
             raise DataError(f"grade {y[unknown[0]]:g} has no entry in the gain table {dict(self.gain)}; add it")
-        return np.asarray(values[at])
+        return np.where(is_listed, values[at], 0.0)
 
     def discounts(self, n: int) -> PerDocument:
         if not isinstance(self.discount, str):

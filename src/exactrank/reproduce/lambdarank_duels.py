@@ -17,7 +17,7 @@ import numpy as np
 
 from exactrank._support.tables import Table
 from exactrank.data.folds import Fold
-from exactrank.measures.evaluate import bootstrap_intervals
+from exactrank.measures.bootstrap import bootstrap_intervals
 from exactrank.rankers.gradient import GradientRanker
 from exactrank.rankers.lambdarank import LambdaRank
 from exactrank.rankers.ranknet import RankNet

@@ -141,6 +141,7 @@ void bind_listwise(nb::module_& m);
 void bind_separation(nb::module_& m);
 // Measures of many linear models at once: bindings_values.cpp.
 void bind_values(nb::module_& m);
+void bind_unjudged(nb::module_& m);
 // Rays and line searches: bindings_lines.cpp.
 void bind_lines(nb::module_& m);
 // Step functions: bindings_steps.cpp.

@@ -27,6 +27,7 @@ using OwnedKernel = std::unique_ptr<Kernel>;
 Normaliser normalizer_named(const std::string& name) {
     if (name == "one") return Normaliser::one;
     if (name == "length") return Normaliser::length;
+    if (name == "retrieved") return Normaliser::retrieved;
     if (name == "total") return Normaliser::total;
     if (name == "ideal") return Normaliser::ideal;
     if (name == "mean_ideal") return Normaliser::mean_ideal;
@@ -152,6 +153,7 @@ NB_MODULE(_core, m) {
     bind_steps(m);
     bind_outlines(m);
     bind_values(m);
+    bind_unjudged(m);
     bind_objectives(m);
     bind_listwise(m);
     bind_separation(m);

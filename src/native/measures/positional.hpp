@@ -1,6 +1,6 @@
 // Positional measures (DCG, nDCG, precision, recall, RBP):
 //
-//   sum_r u_r d_r / N,    N: 1, min(k, n), the sum of u, or the largest sum that any order has,
+//   sum_r u_r d_r / N,    N: 1, min(k, n), min(k, retrieved), the sum of u, or the largest sum that any order has,
 //
 // or the mean of the last over all cutoffs.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace exactrank {
 
-enum class Normaliser { one, length, total, ideal, mean_ideal };
+enum class Normaliser { one, length, retrieved, total, ideal, mean_ideal };
 
 struct Positional {
     std::vector<double> discount;  // by position; at least min(cutoff, longest list) of them
@@ -54,6 +54,7 @@ public:
         switch (measure_.normalizer) {
             case Normaliser::one: break;
             case Normaliser::length: total = std::min(measure_.cutoff, query.count); break;
+            case Normaliser::retrieved: total = std::min(measure_.cutoff, query.retrieved); break;
             case Normaliser::total:
                 total = 0;
                 for (std::int32_t i = 0; i < query.count; ++i) total += this->gain_(query.grade[i]);
@@ -69,7 +70,10 @@ public:
     bool counts_nothing(const Ranked& query) const { return measure_.short_is_zero && query.count < measure_.cutoff; }
     std::unique_ptr<Walk> walk() const override;
     std::unique_ptr<Swaps> swaps() const override;
-    const std::vector<double>* common_discount() const override { return measure_.normalizer == Normaliser::mean_ideal ? nullptr : &measure_.discount; }
+    const std::vector<double>* common_discount() const override {
+        const bool by_query = measure_.normalizer == Normaliser::mean_ideal || measure_.normalizer == Normaliser::retrieved;
+        return by_query ? nullptr : &measure_.discount;
+    }
     std::size_t longest() const override { return longest_for(measure_.discount, measure_.cutoff); }
     void worths(const Ranked& query, Scratch& scratch, double* worth) const override {
         std::fill(worth, worth + query.count, 0.0);

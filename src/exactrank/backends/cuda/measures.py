@@ -21,7 +21,8 @@ from exactrank.measures.pairwise import Bpref, PairwiseCorrect
 
 def supports(measure: Measure) -> bool:
     """Return whether ``measure`` can be evaluated on the GPU, which knows no ids of documents and no measures of other packages."""
-    return type(measure).__module__.startswith("exactrank.") and measure.ties != "docid"
+    is_known = isinstance(measure, AP | Cascade | Positional | Bpref | PairwiseCorrect)
+    return is_known and type(measure).__module__.startswith("exactrank.") and measure.ties != "docid"
 
 
 def has_exchanges(measure: Measure) -> bool:
