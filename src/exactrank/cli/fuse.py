@@ -63,6 +63,10 @@ Cells = Annotated[
     int | None,
     typer.Option(min=1, help="Maximum number of triangles in the certificate of three systems. [default: as many as take a few seconds]"),
 ]
+By = Annotated[
+    Path | None,
+    typer.Option(help="CSV with a column query_id and one per feature of the queries, on which the weights may depend."),
+]
 Save = Annotated[Path | None, typer.Option(help="Write the weights and all results to this JSON file; - is standard output.")]
 Config = Annotated[Path | None, typer.Option(help="Write the engine's configuration to this file. [default: print it]")]
 
@@ -82,6 +86,7 @@ def fuse(
     normalize: Normalize = None,
     absent: Absent = None,
     allow_negative: Annotated[bool, typer.Option("--allow-negative", help="Weights may be negative.")] = False,
+    by: By = None,
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation by query; 0: none.")] = 5,
     bootstrap: Annotated[int, typer.Option(help="Samples of the bootstrap over queries; 0: none.")] = 200,
     cells: Cells = None,
@@ -95,6 +100,7 @@ def fuse(
 ) -> None:
     """Tune the weights of a hybrid search: the global optimum for two systems, certified for three."""
     from exactrank.errors import DataError, IncompatibleError
+    from exactrank.fusion.by_query import read_query_features
     from exactrank.fusion.fuse import fuse as fuse_systems
 
     outputs = [path for path in (save, config, plot) if path is not None]
@@ -119,7 +125,8 @@ def fuse(
             judged = shards_at(data, False, options) or read(data, options)
         result = fuse_systems(
             judged, systems=system, measure=measure, engine=engine, depth=depth, normalize=normalize, absent=absent,
-            nonnegative=not allow_negative, folds=folds, bootstrap=bootstrap, cells=cells, seed=seed, threads=threads, progress=not as_json,
+            nonnegative=not allow_negative, by=None if by is None else read_query_features(by), folds=folds, bootstrap=bootstrap, cells=cells,
+            seed=seed, threads=threads, progress=not as_json,
         )  # fmt: skip
         if draw is not None:
             draw(result.figure())
@@ -140,6 +147,7 @@ def apply(
     fusion: Annotated[Path, typer.Argument(help="A file of exactrank fuse --save.")],
     out: Annotated[Path, typer.Option(help="Where the fused run goes, as gzip if it ends in .gz; - is standard output.")],
     run: Runs = None,
+    by: By = None,
     tag: Annotated[str, typer.Option(help="The name of the fused run, in its last column.")] = "fusion",
     force: Force = False,
     as_json: Json = False,
@@ -149,12 +157,13 @@ def apply(
 
     from exactrank._support.files import whole_file
     from exactrank.data.formats.run_file import write_lines
+    from exactrank.fusion.by_query import read_query_features
     from exactrank.fusion.fusion import Fusion
     from exactrank.loading import load
 
     with whole_file(out, force=force) as file:
         runs = named_runs(run or [])
-        data, scores = load(fusion, kind=Fusion).apply_to_runs(runs)
+        data, scores = load(fusion, kind=Fusion).apply_to_runs(runs, None if by is None else read_query_features(by))
         write_lines(file, data, scores, tag, compress=out.suffix == ".gz")
     report_file(out, int(np.isfinite(scores).sum()), as_json)
 
@@ -198,15 +207,18 @@ def _print(result: "Fusion") -> None:
         tables.append(_comparison_table("normalization", "normalizations", caption, result.normalizations, result))
     normalization = f"with {result.normalize} " if result.normalizations else ""
     verdict, certificate = f"{result.measure} {result.value:.4f} {normalization}is", result.certificate
-    if result.optimum == "global":
+    if result.by is not None and result.by.is_kept:
+        verdict += " that of weights by query, which move from those above."
+    elif result.optimum == "global":
         verdict += " the global optimum: all weights were swept."
     elif certificate is not None:
         bound = f"no weights reach more than {certificate.upper:.4f} ({certificate.cells:,} triangles)"
         verdict += f" within {certificate.gap:.4f} of the optimum: {bound}."
     else:
         verdict += " a local optimum: no change of a single weight improves it."
+    by_query = [] if result.by is None else [f"{result.by.remark[0].upper()}{result.by.remark[1:]}."]
     constraints = [f"{constraint} holds: {value:.4f}." for constraint, value in result.constraints.items()]
-    show(weights, " ".join([verdict, *constraints]), *tables)
+    show(weights, " ".join([verdict, *constraints, *by_query]), *tables)
 
 
 def _comparison_table(kind: str, title: str, caption: str | None, rows: "tuple[RankingComparison, ...]", result: "Fusion") -> "PlainTable":

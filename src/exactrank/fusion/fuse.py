@@ -21,6 +21,7 @@ from exactrank.data.folds import bootstrap_counts, deal_folds
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.shards import Shards
 from exactrank.errors import DataError, IncompatibleError, SettingError
+from exactrank.fusion.by_query import ByQuery, tune_by_query
 from exactrank.fusion.certificate import Certificate, certifiable, certify
 from exactrank.fusion.choose import choose
 from exactrank.fusion.engines import ENGINES
@@ -64,6 +65,7 @@ def fuse(
     normalize: str | None = None,
     absent: str | None = None,
     nonnegative: bool = True,
+    by: ByQuery | None = None,
     folds: int = 5,
     bootstrap: int = 200,
     tolerance: float = 1e-3,
@@ -82,6 +84,9 @@ def fuse(
     ``normalize`` makes scores comparable (default: min-max, or the engine's first): none, min-max, z-score, l2, rank,
     reciprocal-rank(k=60), an engine's own, or all, to choose by cross-validation. ``absent`` sets the score of a document from a
     system that did not retrieve it: worst (the default), zero, zero-score, or drop to rank only documents that all retrieved.
+
+    ``by`` has features of each query, by its id: ``{"q1": {"length": 3, "intent": "brand"}}``. The weights then depend on them, if that
+    wins on held-out queries; `Fusion.by` says by how much. Texts are segments with weights of their own.
 
     ``folds`` and ``bootstrap`` (0: none) give the cross-validated value and 95% intervals. Three systems are searched until the
     certified gap is at most ``tolerance`` or ``cells`` triangles were examined (default: as many as take a few seconds).
@@ -102,6 +107,11 @@ def fuse(
     normalizations, absent_rule = _normalizations(target, normalize, folds), _absent_rule(target, absent)
     depth = DEPTH if depth is None and target else depth
     parsed = goal.measure
+    if by is not None and (goal.constraints or len(normalizations) > 1 or folds < 3):
+        raise SettingError(
+            "by chooses weights by query on held-out queries, for one measure and one normalization; leave out constraints, give normalize,"
+            " and at least 3 folds"
+        )
     _check(parsed, target, depth, nonnegative, folds, bootstrap, cells, tolerance)
     if isinstance(data, Shards):
         data = systems_in_shards(data, systems, [term.column for term in goal.measures if term.column is not None])
@@ -109,7 +119,7 @@ def fuse(
     lists, *constraint_lists = (_system_lists(with_grades_of(data, term)[0], names, target, depth) for term in goal.measures)
     check_systems(lists, folds)
     with progress_listener(progress, "fuse", lambda advance: ProgressLine(None, advance.running[0])) as listener:
-        begin = step_listener(listener, 4 if len(normalizations) > 1 else 3)
+        begin = step_listener(listener, 3 + (len(normalizations) > 1) + (by is not None))
         begin(f"normalizing scores of {lists.n_documents:,} documents")
         problems = {
             name: _goal_problem([lists, *constraint_lists], goal, name, absent_rule, nonnegative, threads) for name in normalizations
@@ -136,6 +146,11 @@ def fuse(
         for f, fold_weights in zip(trainings, best.fold_weights, strict=True):
             held_out[fold == f] = measured.per_query(fold_weights)[fold == f]
         held_out = choice.held_out if choice else held_out
+        by_query = None
+        if by is not None:
+            begin("tuning weights by query")
+            by_query = tune_by_query(problem, combine, weights, by, fold, draws, seed)
+            in_sample, held_out = (by_query.in_sample, by_query.held_out) if by_query.weights.is_kept else (in_sample, held_out)
         begin("finding intervals")
         return Fusion(
             systems=lists.feature_names,
@@ -155,6 +170,7 @@ def fuse(
             depth=depth,
             normalizations=choice.comparison if choice else (),
             constraints=constraints,
+            by=None if by_query is None else by_query.weights,
         )
 
 

@@ -6,11 +6,12 @@ first ``depth`` documents of each system.
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from exactrank._support.arrays import PerDocument
 from exactrank._support.files import whole_file
@@ -22,6 +23,7 @@ from exactrank.data.formats.base import Columns
 from exactrank.data.formats.trec import RetrievalRun
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
+from exactrank.fusion.by_query import ByQuery, QueryWeights, features_of
 from exactrank.fusion.certificate import Certificate
 from exactrank.fusion.engines import ENGINES
 from exactrank.fusion.engines.base import DEPTH, EngineSettings
@@ -39,6 +41,7 @@ Frame = TypeVar("Frame")  #: a pandas, polars or Arrow frame
 Optimum = Literal["global", "certified", "local"]
 OPTIMA: Mapping[str, Optimum] = {"global": "global", "certified": "certified", "local": "local"}
 NAMED = 5  #: systems that ``repr`` names
+OPTIONAL = ("constraints", "by")  #: parts of a record that are left out if there are none
 SIZE = 10  #: documents of a result, where the measure has no cutoff
 BEST = COLORS[1]
 PICTURE_COLUMNS = 1500  #: approximate width of a picture in pixels
@@ -63,6 +66,7 @@ class FusionRecord:
     comparison: tuple[RankingComparison, ...]
     normalizations: tuple[RankingComparison, ...]
     constraints: Mapping[str, float] | None
+    by: QueryWeights | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,26 +90,53 @@ class Fusion(Tabular, Plottable):
     depth: int | None = None  #: number of documents of each system's list that count
     normalizations: tuple[RankingComparison, ...] = ()  #: held-out values of all that were compared, with the gain of the chosen one
     constraints: Mapping[str, float] = field(default_factory=dict)  #: satisfied by the weights, each with the value of its measure
+    by: QueryWeights | None = None  #: how weights depend on the query, or what that would have gained
 
-    def predict(self, data: RankingData) -> PerDocument:
-        """Return the fused score of each row of ``data``, in the caller's order; -inf for a document that is not ranked."""
+    def predict(self, data: RankingData, by: ByQuery | None = None) -> PerDocument:
+        """Return the fused score of each row of ``data``, in the caller's order; -inf for a document that is not ranked.
+
+        ``by`` has the features of each query, if the weights depend on them.
+        """
         lists = select_systems(data, self.systems)
         X = lists.X if self.depth is None else cut_lists(lists.X, lists.indptr, self.depth)
         values, ranked = normalize_systems(X, lists.indptr, self.normalize, self.absent, lists.offset)
         combine = (self.engine and ENGINES[self.engine].combine) or weighted_sum
-        return data.ungroup(FusionProblem(self.measure, lists, values, ranked, combine=combine).scores(np.array(self.weights)))
+        weights = np.repeat(self._weights_of([str(query) for query in lists.qid.tolist()], by), lists.sizes, axis=0).T
+        return data.ungroup(FusionProblem(self.measure, lists, values, ranked, combine=combine).scores(weights))
 
-    def apply(self, results: Mapping[str, Source] | Frame, columns: Columns | None = None) -> RetrievalRun | Frame:
+    def weights_for(self, query: Mapping[str, float | str]) -> dict[str, float]:
+        """Return the weight of each system for a query with these features.
+
+        >>> from exactrank.fusion.by_query import QueryFeature, QueryWeights
+        >>> by = QueryWeights((QueryFeature("intent", ("brand",)),), {"intent=brand": (0.3, -0.3)}, 1.0, 0.02, None)
+        >>> fusion = Fusion(("bm25", "dense"), (0.5, 0.5), "min-max", "worst", NDCG(), 0.8, (), None, 0.8, "global", None, (), by=by)
+        >>> fusion.weights_for({"intent": "brand"}), fusion.weights_for({"intent": "advice"})
+        ({'bm25': 0.8, 'dense': 0.2}, {'bm25': 0.5, 'dense': 0.5})
+        """
+        (weights,) = self._weights_of(["the query"], {"the query": query}).tolist()
+        return dict(zip(self.systems, weights, strict=True))
+
+    def _weights_of(self, queries: Sequence[str], by: ByQuery | None) -> npt.NDArray[np.float64]:
+        """Return the weights of the systems for each query."""
+        if self.by is None or not self.by.is_kept:
+            return np.tile(self.weights, (len(queries), 1))
+        if by is None:
+            raise DataError(f"the weights depend on {self.by.names} of the query; give by={{query: {{feature: value}}}} (--by FILE)")
+        return self.by.weights(np.array(self.weights), features_of(by, queries), queries)
+
+    def apply(
+        self, results: Mapping[str, Source] | Frame, columns: Columns | None = None, by: ByQuery | None = None
+    ) -> RetrievalRun | Frame:
         """Fuse new results: return a frame with a column ``score``, or a run.
 
         ``results`` is a pandas, polars or Arrow frame with one row per query and document and one column per system, null if the system did
         not retrieve the document; it needs no grades, and is returned with the fused scores, null for a document that is not ranked. Or
         it maps the systems' names to files of runs or to the results of [`er.read_run`][exactrank.read_run], and a run is returned, which
-        [`er.write_run`][exactrank.write_run] writes.
+        [`er.write_run`][exactrank.write_run] writes. ``by`` is that of `predict`.
         """
         if not isinstance(results, Mapping):
-            return self._apply_to_frame(results, columns or Columns())
-        data, scores = self.apply_to_runs(results)
+            return self._apply_to_frame(results, columns or Columns(), by)
+        data, scores = self.apply_to_runs(results, by)
         assert data.docid is not None
         rows = np.flatnonzero(np.isfinite(scores))
         query = np.repeat(np.arange(data.n_queries), data.sizes)[rows]
@@ -113,13 +144,13 @@ class Fusion(Tabular, Plottable):
         qid = np.repeat(data.qid, data.sizes)[rows].tolist()
         return RetrievalRun(qid, data.docid.take(rows).tolist(), scores[rows], "fusion")
 
-    def apply_to_runs(self, runs: Mapping[str, Source]) -> tuple[RankingData, PerDocument]:
+    def apply_to_runs(self, runs: Mapping[str, Source], by: ByQuery | None = None) -> tuple[RankingData, PerDocument]:
         """Return all documents of the runs, and their fused scores."""
         self._check_systems(runs)
         data = systems_without_grades({name: runs[name] for name in self.systems})
-        return data, self.predict(data)
+        return data, self.predict(data, by)
 
-    def _apply_to_frame(self, frame: Frame, columns: Columns) -> Frame:
+    def _apply_to_frame(self, frame: Frame, columns: Columns, by: ByQuery | None) -> Frame:
         from exactrank.data.frame import library, table_of
 
         table, nw = table_of(frame, "frame"), library("narwhals")
@@ -127,7 +158,7 @@ class Fusion(Tabular, Plottable):
         if "score" in table.columns:
             raise DataError("the frame already has a column 'score', the name of the fused scores; rename it")
         graded = table.select(columns.query, *self.systems).with_columns(nw.lit(0.0).alias(columns.relevance))
-        scores = self.predict(RankingData.from_frame(graded.to_native(), replace(columns, features=self.systems)))
+        scores = self.predict(RankingData.from_frame(graded.to_native(), replace(columns, features=self.systems)), by)
         fused = nw.new_series("score", scores, nw.Float64, backend=table.implementation)
         finite = nw.when(nw.col("score").is_finite()).then("score").alias("score")
         result: Frame = table.with_columns(fused).with_columns(finite).to_native()
@@ -144,17 +175,19 @@ class Fusion(Tabular, Plottable):
                 "give the scores of each of them, by that name (of runs: NAME=FILE)"
             )
 
-    def configuration(self, parts: Mapping[str, JSONValue] | None = None) -> str:
+    def configuration(self, parts: Mapping[str, JSONValue] | None = None, query: Mapping[str, float | str] | None = None) -> str:
         """Return the configuration with which the engine computes exactly these scores, as JSON, or as text for Vespa.
 
         ``parts`` has each system's counterpart in the engine: a retriever of Elasticsearch, a query of OpenSearch, a prefetch of Qdrant, a
-        rank feature of Vespa. A missing one is written as a placeholder in capitals.
+        rank feature of Vespa. A missing one is written as a placeholder in capitals. Weights that depend on the query are those of a
+        ``query`` with these features.
         """
         if self.engine is None:
             raise IncompatibleError(f"the weights were not tuned for an engine; tune them with engine= one of {', '.join(ENGINES)}")
         depth, (name, k) = self.depth or DEPTH, parse_normalization(self.normalize)
         size = min(depth, SIZE) if self.measure.k is None else self.measure.k
-        return ENGINES[self.engine].write(EngineSettings(self.systems, self.weights, name, k, depth, size, parts or {}))
+        (weights,) = self._weights_of(["the query"], None if query is None else {"the query": query}).tolist()
+        return ENGINES[self.engine].write(EngineSettings(self.systems, weights, name, k, depth, size, parts or {}))
 
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
         """Write everything except the sweep, for [`er.load`][exactrank.load]; an existing file is replaced only with ``force``."""
@@ -187,10 +220,9 @@ class Fusion(Tabular, Plottable):
             comparison=self.comparison,
             normalizations=self.normalizations,
             constraints=self.constraints or None,
+            by=self.by,
         )
-        content = encode_dataclass(record)
-        if not self.constraints:
-            del content["constraints"]
+        content = {name: value for name, value in encode_dataclass(record).items() if value is not None or name not in OPTIONAL}
         header: dict[str, JSONValue] = {"format": FORMAT, "version": VERSION, "library": __version__}
         return header | content
 
@@ -199,7 +231,8 @@ class Fusion(Tabular, Plottable):
         weights = ", ".join(f"{clip(printable(name), LETTERS)} {weight:.4f}" for name, weight in named)
         rest = f", … and {len(self.systems) - NAMED:,} more" if len(self.systems) > NAMED else ""
         constraints = "".join(f", {constraint} ({value:.4f})" for constraint, value in self.constraints.items())
-        return f"Fusion({self.measure} {self.value:.4f}{constraints} with {weights}{rest}; {self.normalize}, {self.optimum} optimum)"
+        by = f" by {self.by.names}" if self.by is not None and self.by.is_kept else ""
+        return f"Fusion({self.measure} {self.value:.4f}{constraints} with {weights}{rest}{by}; {self.normalize}, {self.optimum} optimum)"
 
     def _columns(self) -> dict[str, Values]:
         intervals = self.bootstrap_interval or [(np.nan, np.nan)] * len(self.systems)
@@ -231,7 +264,7 @@ class Fusion(Tabular, Plottable):
         if 0 <= low * sweep.end[second] < high * sweep.end[second]:  # negative weights may be spread over several axes
             axes.axvspan(low, high, color=BEST, alpha=0.08, linewidth=0, label="95% interval, by bootstrap")
         axes.axvspan(best.low, best.high, color=BEST, alpha=0.35, linewidth=1)  # an edge shows where it is too narrow to see
-        axes.plot(best.middle(), self.value, "o", color=BEST, label=f"best: {self.value:.4f} at {best.middle():.4f}")
+        axes.plot(best.middle(), best.value, "o", color=BEST, label=f"best: {best.value:.4f} at {best.middle():.4f}")
 
         values = {row.name: row.mean for row in self.comparison}
         if np.all(sweep.start + sweep.end > 0):  # with a negative weight the axis has no system alone, nor equal weights

@@ -42,6 +42,10 @@ def read_fusion(record: JSONObject, path: str) -> Fusion:
     check("optimum", content.optimum in OPTIMA)
     check("interval", tuple(content.interval) == systems)
     check("bootstrap_interval", content.bootstrap_interval is None or tuple(content.bootstrap_interval) == systems)
+    if content.by is not None:
+        columns = [column for feature in content.by.features for column in feature.columns]
+        check("by", list(content.by.moves) == columns and all(feature.deviation > 0 for feature in content.by.features))
+        check("by", all(len(row) == len(systems) and abs(math.fsum(row)) <= SUM for row in content.by.moves.values()))
     try:
         normalization, _ = parse_normalization(content.normalize)
         measure = parse_measure(content.measure)
@@ -67,6 +71,7 @@ def read_fusion(record: JSONObject, path: str) -> Fusion:
         depth=content.depth,
         normalizations=content.normalizations,
         constraints=content.constraints or {},
+        by=content.by,
     )
 
 
