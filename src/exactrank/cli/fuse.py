@@ -123,10 +123,11 @@ def fuse(
         else:
             options = replace(reading, columns=replace(reading.columns, features=tuple(system or ())))
             judged = shards_at(data, False, options) or read(data, options)
+        query_features = None if by is None else read_query_features(by)
         result = fuse_systems(
             judged, systems=system, measure=measure, engine=engine, depth=depth, normalize=normalize, absent=absent,
-            nonnegative=not allow_negative, by=None if by is None else read_query_features(by), folds=folds, bootstrap=bootstrap, cells=cells,
-            seed=seed, threads=threads, progress=not as_json,
+            nonnegative=not allow_negative, by=query_features, folds=folds, bootstrap=bootstrap, cells=cells, seed=seed,
+            threads=threads, progress=not as_json,
         )  # fmt: skip
         if draw is not None:
             draw(result.figure())
