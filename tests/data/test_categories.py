@@ -313,7 +313,9 @@ def test_few_and_many_levels(kind, count):
 
 @pytest.mark.parametrize("kind", [er.Ridge, er.DirectRank, er.LambdaRank, er.RankBoost, er.CoordinateAscent, er.RankSVM])
 def test_other_rankers_refuse_with_the_remedy(kind):
-    message = r"takes numbers alone, and 'color', 'shop' hold categories; encode them as numbers, leave them out, or use a tree ranker"
+    message = (
+        r"takes numbers alone, and there are categories in 'color', 'shop'; encode them as numbers, leave them out, or use a tree ranker"
+    )
     with pytest.raises(IncompatibleError, match=message):
         kind().fit(er.RankingData.from_frame(table(missing=0.0)))
 
@@ -522,7 +524,7 @@ def test_a_comparison_has_categories():
     failed = {fit.method: fit.failed for fit in comparison.fits}
     assert [bool(reason) for reason in failed.values()] == [False, False, False, True, True]
     assert "use a tree ranker" in failed["ridge"]
-    assert "XGBoost takes numbers alone here, and 'color', 'shop' hold categories" in failed["xgboost"]
+    assert "XGBoost takes numbers alone here, and there are categories in 'color', 'shop'" in failed["xgboost"]
 
 
 def test_parts_of_letors_rotation_share_their_levels(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import exactrank as er
-from exactrank.fusion.by_query import QueryFeature, moved, read_query_features, tune_moves
+from exactrank.fusion.by_query import QueryFeature, move_weights, read_query_features, tune_moves
 from exactrank.fusion.preparation import problem_of
 
 MEASURE = er.measures.NDCG(k=3)
@@ -77,7 +77,7 @@ def test_the_weights_of_each_segment_are_its_global_optimum(seed):
     z = np.array([feature.encode(by[str(query)]["intent"], str(query)) for query in data.qid.tolist()])
     problem = problem_of(data, MEASURE, "min-max", "worst", threads=1)
     moves = tune_moves(problem, np.array(fusion.weights), z, problem.data.weights)
-    weights = moved(np.array(fusion.weights), moves, z, nonnegative=True)
+    weights = move_weights(np.array(fusion.weights), moves, z, nonnegative=True)
     values = problem.per_query(np.repeat(weights, problem.data.sizes, axis=0).T)
     for intent in ("brand", "advice"):
         queries = np.array([by[str(query)]["intent"] == intent for query in data.qid.tolist()])

@@ -125,3 +125,8 @@ def test_means_of_any_number_of_rows_are_those_of_each():
     for rows in (2, 3, 2, 1, 3):
         scores = rng.integers(0, 4, (rows, 12)).astype(float)
         assert bound.means(scores).tolist() == [bound.mean(each) for each in scores]
+
+
+def test_an_evaluation_by_a_single_measure_is_a_number():
+    data = er.RankingData.from_arrays(None, [1, 0], qid=[1, 1])
+    assert float(er.evaluate(data, [2, 1], "hit@5")) == 1.0

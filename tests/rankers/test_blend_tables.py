@@ -176,7 +176,10 @@ def test_data_in_several_files_give_the_same_bits(tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"members": "linear"}, r"Blend: its members take numbers alone, and 'color', 'shop' hold categories; .* as members='all' does"),
+        (
+            {"members": "linear"},
+            r"Blend: its members take numbers alone, and there are categories in 'color', 'shop'; .* as members='all' does",
+        ),
         ({"missing": "mean"}, "would put a level in the place of a missing one"),
         ({"missing": "error"}, "values are missing"),
         ({"categorical": ["weight"]}, r"categorical names 'weight', which is not a feature; there are .*color"),

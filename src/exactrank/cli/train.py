@@ -276,6 +276,8 @@ class TrainingJob:
     def report(self, path: Path) -> None:
         """Print the values that the model at ``path`` reached."""
         from exactrank.cli.terminal import PlainTable, show
+        from exactrank.models.sum import Sum
+        from exactrank.models.tree_ensemble import TreeEnsemble
 
         model, goal = self.ranker.model_, self.ranker.goal()
         training = model.training
@@ -297,7 +299,10 @@ class TrainingJob:
         show(table)
         if self.ranker.selection_.choice is not None:
             print_line(f"{self.ranker.selection_}")
-        print_line(f"{path}: {model.scorer.kind} model of {model.scorer.n_features:,} features")
+        parts = model.scorer.parts if isinstance(model.scorer, Sum) else (model.scorer,)
+        trees = sum(part.n_trees for part in parts if isinstance(part, TreeEnsemble))
+        count = f", {trees:,} trees" if trees else ""
+        print_line(f"{path}: {model.scorer.kind} model of {model.scorer.n_features:,} features{count}")
 
 
 def _is_no_worse(model: "Model", earlier: "Model", goal: "Goal") -> bool:

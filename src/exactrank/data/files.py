@@ -21,7 +21,8 @@ _TEXT = "exactrank.data.formats.letor:LetorFormat"
 FORMATS: Registry[type[Format]] = Registry("format", {
     "txt": _TEXT, "letor": _TEXT, "svm": _TEXT, "dat": _TEXT, "xr": "exactrank.data.formats.cache:CacheFormat",
     "parquet": "exactrank.data.formats.arrow:ParquetFormat", "pq": "exactrank.data.formats.arrow:ParquetFormat",
-    "csv": "exactrank.data.formats.csv:CsvFormat", "qrels": "exactrank.data.formats.trec:QrelsFormat",
+    "csv": "exactrank.data.formats.csv:CsvFormat", "tsv": "exactrank.data.formats.csv:TsvFormat",
+    "qrels": "exactrank.data.formats.trec:QrelsFormat",
 }, "exactrank.formats", lambda value: all(callable(getattr(value, part, None)) for part in ("read", "stream", "write")))  # fmt: skip
 TEXT, UNZIPPED = ("txt", "letor", "svm", "dat"), ("xr", "parquet", "pq")  #: LETOR text; formats that gzip would make unreadable
 MANIFEST = "shards.json"  #: lists several files of one dataset (`exactrank.data.shards`)
@@ -39,7 +40,7 @@ def read(
     verify: bool = True,
     threads: int | None = None,
 ) -> RankingData:
-    """Read ranking data from LETOR text, an ``.xr`` cache, Parquet, CSV or TREC qrels, by the file's name.
+    """Read ranking data from LETOR text, an ``.xr`` cache, Parquet, CSV, TSV or TREC qrels, by the file's name.
 
     ``keep_missing`` keeps nan, inf and NULL in text as missing values (NaN); ``n_features`` and ``first_feature`` fix the
     number of features of text and whether their ids count from 0 or 1; ``columns`` names the columns of a table; ``verify=False`` opens a

@@ -101,7 +101,7 @@ class QueryWeights:
 
     @property
     def is_kept(self) -> bool:
-        """Whether weights depend on the query."""
+        """True if weights depend on the query."""
         return self.shrinkage > 0
 
     @property
@@ -124,7 +124,7 @@ class QueryWeights:
             for i, query in enumerate(queries)
         ]
         z = np.array(rows, np.float64).reshape(len(queries), len(self.moves))
-        return moved(tuned, np.array(list(self.moves.values())).reshape(len(self.moves), len(tuned)), z, bool(np.all(tuned >= 0)))
+        return move_weights(tuned, np.array(list(self.moves.values())).reshape(len(self.moves), len(tuned)), z, bool(np.all(tuned >= 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +156,7 @@ def tune_by_query(
 
     def values(tuned: Weights, moves: Moves) -> list[PerQuery]:
         """Return the value of each query for each shrinkage."""
-        return [measured.per_query(_by_document(problem, moved(tuned, r * moves, z, problem.nonnegative))) for r in SHRINKAGES]
+        return [measured.per_query(_by_document(problem, move_weights(tuned, r * moves, z, problem.nonnegative))) for r in SHRINKAGES]
 
     left_out = pairs_left_out(problem, fold)
     best = tune_each(problem, list(left_out.values()), seed)
@@ -165,24 +165,24 @@ def tune_by_query(
     by_shrinkage = [list(zip(left_out, rows_of_r, strict=True)) for rows_of_r in zip(*answers, strict=True)]
     held_out, unbiased = held_out_values(by_shrinkage, fold, query_weight)
     gains = unbiased - held_out[0]
-    chosen = first_best([mean_over_queries(row, query_weight) for row in held_out])
+    best_shrinkage = first_best([mean_over_queries(row, query_weight) for row in held_out])
     gain, interval = means({"gain": gains}, query_weight, draws)["gain"]
     if not gain > 0 or gain < _standard_error(gains, query_weight):
-        chosen = 0
-    r = SHRINKAGES[chosen]
+        best_shrinkage = 0
+    r = SHRINKAGES[best_shrinkage]
     moves = r * tune_moves(problem, weights, z, query_weight)
     by_column = {column: tuple(row.tolist()) for column, row in zip(columns, moves, strict=True)}
-    in_sample = measured.per_query(_by_document(problem, moved(weights, moves, z, problem.nonnegative)))
-    return QueryWeightChoice(QueryWeights(features, by_column, r, gain, interval), in_sample, unbiased if chosen else held_out[0])
+    in_sample = measured.per_query(_by_document(problem, move_weights(weights, moves, z, problem.nonnegative)))
+    return QueryWeightChoice(QueryWeights(features, by_column, r, gain, interval), in_sample, unbiased if best_shrinkage else held_out[0])
 
 
 def tune_moves(problem: FusionProblem, weights: Weights, z: Encoded, query_weight: PerQuery) -> Moves:
     """Return V of (1) by exact searches along (2), for the mean by ``query_weight``."""
     moves = np.zeros((z.shape[1], problem.systems))
-    directions = [weights_towards(weights, j) for j in range(1 if problem.systems == 2 else 0, problem.systems)]
+    directions = [direction_towards(weights, j) for j in range(1 if problem.systems == 2 else 0, problem.systems)]
     if not len(moves) or not problem.has_queries(query_weight):
         return moves
-    by_query = moved(weights, moves, z, False)
+    by_query = move_weights(weights, moves, z, False)
     value = problem.value(weights, query_weight)
     for _ in range(ROUNDS):
         before = value
@@ -200,7 +200,7 @@ def tune_moves(problem: FusionProblem, weights: Weights, z: Encoded, query_weigh
     return moves
 
 
-def weights_towards(weights: Weights, j: int) -> Weights:
+def direction_towards(weights: Weights, j: int) -> Weights:
     """Return the direction of (2): system ``j`` grows, and the others shrink in their proportions, equally if they have no weight."""
     rest = np.where(np.arange(len(weights)) == j, 0.0, np.abs(weights))
     if not rest.any():
@@ -208,7 +208,7 @@ def weights_towards(weights: Weights, j: int) -> Weights:
     return np.where(np.arange(len(weights)) == j, 1.0, -rest / rest.sum())
 
 
-def moved(weights: Weights, moves: Moves, z: Encoded, nonnegative: bool) -> npt.NDArray[np.float64]:
+def move_weights(weights: Weights, moves: Moves, z: Encoded, nonnegative: bool) -> npt.NDArray[np.float64]:
     """Return (1) for each row of ``z``; beyond the range of training, weights below 0 are 0, and the others grow."""
     by_query = weights + numerics.matmul(z, moves) if len(moves) else np.tile(weights, (len(z), 1))
     if not nonnegative:

@@ -148,7 +148,7 @@ class Success(Binary, Cascade):
     """1 if there is a relevant document among the first ``k``, otherwise 0."""
 
     name: ClassVar[str] = "Success"
-    aliases: ClassVar[Mapping[str, Mapping[str, Any]]] = {"WTA": {"k": 1}}
+    aliases: ClassVar[Mapping[str, Mapping[str, Any]]] = {"Hit": {}, "WTA": {"k": 1}}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -95,6 +95,12 @@ class Evaluation(Mapping[str, "Result"], Tabular):
     def __len__(self) -> int:
         return len(self.measures)
 
+    def __float__(self) -> float:
+        """Return the mean of the only measure."""
+        if len(self) != 1:
+            raise TypeError(f"{self!r} has {len(self)} means; take one by its name, e.g. evaluation.means[{next(iter(self))!r}]")
+        return next(iter(self.means.values()))
+
     def _columns(self) -> dict[str, Values]:
         values = dict(zip(self.measures, self.per_query, strict=True))
         return {"query_id": self.qid, "query_weight": self.weight} | values

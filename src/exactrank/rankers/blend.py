@@ -114,8 +114,8 @@ class Blend(Ranker):
         members = self._members().values()
         if data.levels and not any(member.takes.categories for member in members):
             raise IncompatibleError(
-                f"Blend: its members take numbers alone, and {name_list(list(map(repr, data.levels)))} hold categories; encode them as"
-                " numbers, leave them out, or blend a tree ranker too, as members='all' does"
+                f"Blend: its members take numbers alone, and there are categories in {name_list(list(map(repr, data.levels)))}; encode"
+                " them as numbers, leave them out, or blend a tree ranker too, as members='all' does"
             )
         for member in members:
             member.check_effects(data if member.takes.categories else data.without_levels(), validated=True)

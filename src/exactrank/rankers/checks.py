@@ -72,13 +72,13 @@ def check_takes(ranker: "Ranker", data: Dataset) -> None:
         )
     if data.levels and not takes.categories:
         raise IncompatibleError(
-            f"{name} takes numbers alone, and {name_list(list(map(repr, data.levels)))} hold categories; encode them as numbers, leave"
-            " them out, or use a tree ranker: LambdaMART, MART or DirectRankTrees"
+            f"{name} takes numbers alone, and there are categories in {name_list(list(map(repr, data.levels)))}; encode them as numbers,"
+            " leave them out, or use a tree ranker: LambdaMART, MART or DirectRankTrees"
         )
     if data.levels and ranker.missing in ("zero", "mean"):
         raise SettingError(
             f"{name}: missing={ranker.missing!r} would put a level in the place of a missing one, and"
-            f" {name_list(list(map(repr, data.levels)))} hold categories; leave missing at its default"
+            f" there are categories in {name_list(list(map(repr, data.levels)))}; leave missing at its default"
         )
 
 

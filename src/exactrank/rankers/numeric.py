@@ -105,4 +105,4 @@ def _without(scorer: Scorer, left_out: tuple[int, ...], names: tuple[str, ...]) 
         return replace(scorer, weights=rows)
     if isinstance(scorer, TreeEnsemble) and not np.any(np.isin(scorer.table.feature, columns)):
         return scorer
-    raise IncompatibleError(f"a {scorer.kind} model cannot leave out {name_list(list(map(repr, names)))}, which hold categories")
+    raise IncompatibleError(f"a {scorer.kind} model cannot leave out {name_list(list(map(repr, names)))}: it needs these categories")

@@ -1,4 +1,4 @@
-"""Comma-separated values under a line of column names, plain or gzip.
+"""Values separated by commas or tabs under a line of column names, plain or gzip.
 
 CSV has no types. Features are parsed as float32 and grades as float64, so that values come back to the bit; features that need an offset
 are parsed as float64. Query ids are whole numbers if all of them look like whole numbers (``7``, not ``07``) and the first is not in
@@ -35,16 +35,17 @@ class CsvFormat:
     """Comma-separated values under a line of column names, plain or gzip."""
 
     name = "CSV"
+    delimiter = ","
 
     def read(self, path: Path, options: ReadOptions) -> RankingData:
-        source, may_be_numbers = _source(path, options)
+        source, may_be_numbers = _source(path, options, self.delimiter)
         data = source.data()
         numbers = _whole_numbers(data.qid.tolist()) if may_be_numbers else None
         return data if numbers is None else replace(data, qid=numbers)
 
     def stream(self, path: Path, options: ReadOptions) -> Stream:
         """Read the query ids first, which must have one type in all blocks, then the blocks."""
-        source, may_be_numbers = _source(path, options)
+        source, may_be_numbers = _source(path, options, self.delimiter)
         names: dict[str, None] = {}
         for ids in source.tables(source.only([]), []) if may_be_numbers else ():
             for chunk in ids.to_native().column(0).chunks:
@@ -58,14 +59,23 @@ class CsvFormat:
 
     def write(self, file: BinaryIO, stream: Stream) -> None:
         """Write the shortest numbers that read back to the same value, and strings in quotes; comments are lost."""
-        write_tables(stream, lambda schema: library("pyarrow.csv").CSVWriter(file, schema), plain_text=True)
+        csv = library("pyarrow.csv")
+        settings = csv.WriteOptions(delimiter=self.delimiter)
+        write_tables(stream, lambda schema: csv.CSVWriter(file, schema, write_options=settings), plain_text=True)
 
 
-def _source(path: Path, options: ReadOptions) -> tuple[Source, bool]:
+class TsvFormat(CsvFormat):
+    """Tab-separated values under a line of column names, plain or gzip."""
+
+    name = "TSV"
+    delimiter = "\t"
+
+
+def _source(path: Path, options: ReadOptions, delimiter: str) -> tuple[Source, bool]:
     """Return the file as a table, with types by its first block, and whether its query ids may be numbers."""
     arrow, columns, place, may_be_numbers = library("pyarrow"), options.columns, str(path), False
     text = {columns.query: arrow.string()}
-    with csv_batches(path, options.threads, column_types=text) as (schema, batches):
+    with csv_batches(path, options.threads, delimiter=delimiter, column_types=text) as (schema, batches):
         first = next(batches, None)
     rows = table_of(schema.empty_table() if first is None else arrow.Table.from_batches([first]), place)
     if first is not None:
@@ -74,7 +84,7 @@ def _source(path: Path, options: ReadOptions) -> tuple[Source, bool]:
     if first is not None and _whole_numbers([name := first[columns.query][0].as_py()]) is not None:
         # Find out whether the first query id is in quotes: Arrow reads it as null only without quotes.
         as_null: dict[str, Any] = {"null_values": [name], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
-        with csv_batches(path, 1, column_types=text, include_columns=[columns.query], **as_null) as (_, batches):
+        with csv_batches(path, 1, delimiter=delimiter, column_types=text, include_columns=[columns.query], **as_null) as (_, batches):
             may_be_numbers = not next(batches)[0][0].is_valid
     # Numbers in their final precision; query ids as dictionaries, which hold each string once per block.
     types = {layout.doc: arrow.string(), layout.query: arrow.dictionary(arrow.int32(), arrow.string())}
@@ -84,7 +94,8 @@ def _source(path: Path, options: ReadOptions) -> tuple[Source, bool]:
 
     def tables(layout: TableLayout, exact: Sequence[Label]) -> "Iterator[nw.DataFrame[Any]]":
         parsed = {label: arrow.float64() if label in exact else types[label] for label in layout.labels}
-        with csv_batches(path, options.threads, schema.names, column_types=parsed, include_columns=list(parsed)) as (_, batches):
+        selection = {"column_types": parsed, "include_columns": list(parsed)}
+        with csv_batches(path, options.threads, schema.names, delimiter=delimiter, **selection) as (_, batches):
             yield from tables_of(batches, layout, place)
 
     return Source(layout, place, tables, lambda: rows, decimals=True), may_be_numbers

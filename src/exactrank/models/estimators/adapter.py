@@ -128,7 +128,9 @@ def check_no_pairs(name: str, data: RankingData) -> None:
 def refuse_categories(name: str, data: RankingData) -> NoReturn:
     """Raise: the method called ``name`` would read the codes of categories as amounts."""
     features = name_list(list(map(repr, data.levels)))
-    raise DataError(f"{name} takes numbers alone here, and {features} hold categories; encode them as numbers, or leave this method out")
+    raise DataError(
+        f"{name} takes numbers alone here, and there are categories in {features}; encode them as numbers, or leave this method out"
+    )
 
 
 def _open_settings(estimator: Estimator, seed: int | None, threads: int | None) -> dict[str, object]:
