@@ -12,16 +12,20 @@ BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.26" ninja
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test test-pages test-browser test-gpu check format types headers docs figures pictures bench bench-compare reproduce trace mutate fuzz faults soak sanitize sanitize-threads clean counts
+.PHONY: demo test test-torch test-pages test-browser test-gpu check format types headers docs figures pictures bench bench-compare reproduce trace mutate fuzz faults soak sanitize sanitize-threads clean counts
 
 demo:
 	@$(MAKE) --question $(VENV)/.installed || echo "Installing exactrank into $(VENV). This compiles its C++ core, which takes a few minutes, once."
 	@$(MAKE) --no-print-directory $(VENV)/.installed
 	exactrank demo --out build/demo --force
 
-# As many processes as there are cores.
+# As many processes as there are cores. What needs PyTorch is skipped where it is not installed.
 test: $(VENV)/.tested
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+# What needs PyTorch, which is installed first.
+test-torch: $(VENV)/.torch $(VENV)/.tested
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -k "torch or cross-encoders or sentence or gpu"
 
 # The outputs that the documentation shows, with OpenBLAS's kernels for two other processors; NumPy's for AVX-512 are left out in one of them.
 test-pages: $(VENV)/.tested
@@ -161,7 +165,7 @@ $(VENV)/.torch: $(VENV)/.tools
 	$(PIP) 'sentence-transformers[train]>=4,<7'
 	touch $@
 
-$(VENV)/.tested: $(VENV)/.torch $(VENV)/.installed
+$(VENV)/.tested: $(VENV)/.installed
 	$(PIP) 'exactrank[test]'
 	touch $@
 

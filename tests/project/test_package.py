@@ -80,3 +80,41 @@ def test_wheels_are_built_for_each_python_that_is_named():
     named = {line.rpartition(" ")[2] for line in PROJECT["project"]["classifiers"] if "Python :: 3." in line}
     (minors,) = re.findall(r"cp31\{([\d,]+)\}", PROJECT["tool"]["cibuildwheel"]["build"])
     assert named <= {f"3.1{minor}" for minor in minors.split(",")}
+
+
+CORE_ALONE = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in BLOCKED:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+BLOCKED = "jinja2 latex2mathml lightgbm matplotlib onnx pandas pyarrow safetensors torch".split()
+sys.meta_path.insert(0, Missing())
+import numpy as np
+import exactrank as er
+X = np.random.default_rng(0).normal(size=(200, 3))
+data = er.RankingData.from_arrays(X, (X[:, 0] > 0).astype(float), qid=np.arange(200) // 10)
+for ranker in (er.DirectRank(restarts=1), er.LambdaMART(trees=3)):
+    er.evaluate(data, ranker.fit(data), "nDCG@10")
+er.fuse(data, folds=2, bootstrap=0)
+er.compare_runs(data, {"a": X[:, 0], "b": X[:, 1]})
+try:
+    er.compare(data, ["ridge"])
+except er.errors.IncompatibleError as error:
+    print(error)
+"""
+
+
+def test_the_core_alone_trains_evaluates_and_names_the_extra_of_what_it_lacks():
+    program = subprocess.run([sys.executable, "-c", CORE_ALONE], check=True, capture_output=True, text=True)
+    assert program.stdout == "comparisons need jinja2, which is not installed; pip install 'exactrank[report]'\n"
+
+
+def test_messages_and_pages_name_extras_that_exist():
+    extras = PROJECT["project"]["optional-dependencies"]
+    files = [*ROOT.glob("src/exactrank/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
+    named = {name for file in files for found in re.findall(r"exactrank\[([\w,]+)\]", file.read_text()) for name in found.split(",")}
+    called = {name for file in files for name in re.findall(r'library\([^()]*, "[^"]+", "(\w+)"\)', file.read_text())}
+    assert named | called <= {*extras}
+    everything = {name for extra in (extras["all"]) for name in re.findall(r"exactrank\[([\w,]+)\]", extra)[0].split(",")}
+    assert {*extras} - everything == {"all", "bench", "check", "cuda", "eland", "test", "torch"}

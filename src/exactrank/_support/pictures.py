@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from exactrank._support.arrays import Floats
 from exactrank._support.files import whole_file
+from exactrank._support.libraries import library
 from exactrank._support.text import clip, printable
-from exactrank.errors import DataError, IncompatibleError
+from exactrank.errors import DataError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,8 +123,7 @@ def can_draw() -> bool:
 
 def check_matplotlib() -> None:
     """Raise if matplotlib is not installed."""
-    if not can_draw():
-        raise IncompatibleError("a picture needs matplotlib, which is not installed; pip install 'exactrank[report]'")
+    library("matplotlib", "pictures", "report")
 
 
 def check_picture(path: Path) -> None:

@@ -69,7 +69,7 @@ def cluster_at(dask: str | None, workers: int | None = None) -> "Iterator[DaskBa
         return
     if dask is not None and workers is not None:
         raise SettingError("--dask names a cluster, and --workers starts one; give one of them")
-    from exactrank.data.frame import library
+    from exactrank._support.libraries import library
 
     library("distributed", "--dask and --workers", "dask")
     from exactrank.backends.dask import DaskBackend

@@ -174,7 +174,7 @@ def _import_object(path: str) -> object:
     """Import ``MODULE:NAME`` as ``python -m`` finds modules: the current folder comes first."""
     from importlib import import_module
 
-    from exactrank.data.frame import library
+    from exactrank._support.libraries import library
 
     module, _, name = path.partition(":")
     if not all(part.isidentifier() for part in f"{module}.{name}".split(".")):

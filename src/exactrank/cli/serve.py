@@ -27,7 +27,7 @@ def serve(
     access_log: Annotated[bool, typer.Option("--access-log", help="Print one line of JSON per request.")] = False,
 ) -> None:
     """Serve models over HTTP: POST the documents of a query, and get their scores and their order."""
-    from exactrank.data.frame import library
+    from exactrank._support.libraries import library
     from exactrank.errors import SettingError
 
     for name in ("fastapi", "httptools", "orjson", "uvicorn"):

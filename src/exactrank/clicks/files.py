@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.files import checked_path, open_bytes, whole_file
+from exactrank._support.libraries import library
 from exactrank._support.threads import thread_count
 from exactrank.clicks.log import ClickColumns, Clicks, Codes, check_clicks, checked_clicks, checked_ranks
 from exactrank.data.alignment import name_list
@@ -23,7 +24,7 @@ from exactrank.data.files import MAGIC_BYTES, existing
 from exactrank.data.formats.arrow import arrow_errors
 from exactrank.data.formats.csv import csv_batches
 from exactrank.data.formats.text_column import TextColumn
-from exactrank.data.frame import library, table_of
+from exactrank.data.frame import table_of
 from exactrank.data.immutable import seal
 from exactrank.data.validation import check_numbers, floats_of
 from exactrank.errors import DataError

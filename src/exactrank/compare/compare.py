@@ -15,6 +15,7 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
 from exactrank import __version__
+from exactrank._support.libraries import library
 from exactrank._support.progress_bars import ProgressLine, progress_listener
 from exactrank.compare.cluster import Cluster
 from exactrank.compare.comparison import Comparison
@@ -34,6 +35,9 @@ from exactrank.models.estimators.adapter import Estimator
 Data = RankingData | Sequence[Fold] | Fold
 Method = str | Contender | Estimator
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "catboost")
+
+#: What fits in other processes and the report need; looked for before the first fit.
+REPORT_LIBRARIES = ("jinja2", "latex2mathml", "cloudpickle")
 
 
 def compare(
@@ -88,6 +92,8 @@ def compare(
 
     Ctrl-C ends it early, with a warning; the finished fits are compared, and ``complete`` is False.
     """
+    for name in REPORT_LIBRARIES:
+        library(name, "comparisons", "report")
     contenders = _contenders(methods, baseline)
     named = {str(measure): parse_measure(measure) for measure in listed_measures(measures)}
     sets = data if isinstance(data, Mapping) else {"data": data}
@@ -151,7 +157,7 @@ def _contenders(methods: Sequence[Method], baseline: str | None) -> tuple[Conten
 def _description(schedule: Schedule, folds: int) -> dict[str, object]:
     """Return everything that is needed to run the comparison again."""
     versions: dict[str, object] = {}
-    for name in LIBRARIES:
+    for name in REPORT_LIBRARIES:
         with suppress(PackageNotFoundError):
             versions[name] = version(name)
     return {

@@ -11,10 +11,10 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from exactrank._support.libraries import library
 from exactrank._support.text import clip
 from exactrank.compare.results import FILES, Results
 from exactrank.compare.schedule import MODELS
@@ -90,8 +90,7 @@ def _log_method(client: "MlflowClient", run: str, comparison: Results, method: s
 @contextmanager
 def _connect(uri: str, waits: Mapping[str, str]) -> Iterator[tuple["MlflowClient", str]]:
     """Connect a client and return it with the experiment to log to; ``waits`` are environment variables that the caller may override."""
-    if find_spec("mlflow") is None:
-        raise IncompatibleError("logging needs MLflow, which is not installed; pip install 'exactrank[mlflow]'")
+    library("mlflow", "logs of runs", "mlflow")
     added = {name: value for name, value in waits.items() if name not in os.environ}
     os.environ.update(added)
     try:

@@ -33,8 +33,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import IO
 
-import cloudpickle
-
+from exactrank._support.libraries import library
 from exactrank._support.text import log_traceback, reason_of
 
 #: Libraries read these variables when they are loaded.
@@ -157,6 +156,7 @@ class ForkServer:
 
 def pickle_job(run: Callable[[], None]) -> bytes | ProcessExit:
     """Return ``run`` as a pickle, or the reason why it cannot be sent to another process."""
+    cloudpickle = library("cloudpickle", "comparisons", "report")
     try:
         job: bytes = cloudpickle.dumps(run)
     except Exception as error:  # pickle raises whatever the value's classes raise

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-import cloudpickle
-
+from exactrank._support.libraries import library
 from exactrank.data.dataset import Kernels, Part, Question
 from exactrank.data.shards import Partition
 
@@ -80,7 +79,7 @@ def answer_round(message: Round) -> bytes:
     """Return the pickled answers of the partitions of ``message``, each with the number of its partition."""
     question: Question[object, object] = pickle.loads(message.question)
     answers = [(partition.number, answer(partition, message.key, question)) for partition in message.partitions]
-    return bytes(cloudpickle.dumps(answers))
+    return bytes(library("cloudpickle", "clusters", "dask").dumps(answers))
 
 
 class _Holder:

@@ -13,7 +13,6 @@ most cells of the first rows hold a text that occurs again; otherwise it holds n
 are left out.
 """
 
-import importlib
 import re
 import sys
 from collections import Counter
@@ -23,13 +22,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from exactrank import _core
 from exactrank._support.arrays import AnyArray, Ids, Matrix, PerDocument, Rows
+from exactrank._support.libraries import library
 from exactrank.data.alignment import name_list
 from exactrank.data.duplicates import check_columns
 from exactrank.data.extra_columns import concatenate_extra_columns
@@ -425,14 +424,6 @@ def _stack(matrices: list[Matrix]) -> Matrix:
 
 
 # ---- the libraries behind a frame
-
-
-def library(name: str, what: str = "tables", extra: str = "frames") -> ModuleType:
-    """Return an optional library that ``what`` need; the error names the ``extra`` of exactrank that installs it."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise IncompatibleError(f"{what} need {name.partition('.')[0]}, which is not installed; pip install 'exactrank[{extra}]'") from None
 
 
 def table_of(native: object, place: str) -> "nw.DataFrame[Any]":

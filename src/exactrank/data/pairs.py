@@ -17,12 +17,13 @@ import numpy as np
 
 from exactrank._support.arrays import PerDocument, Rows
 from exactrank._support.files import open_bytes
+from exactrank._support.libraries import library
 from exactrank._support.numerals import number, whole_number
 from exactrank.data.duplicates import check_columns, check_documents
 from exactrank.data.files import existing
 from exactrank.data.formats.base import Columns
 from exactrank.data.formats.text_column import TextColumn
-from exactrank.data.frame import library, table_of
+from exactrank.data.frame import table_of
 from exactrank.data.preferences import Preferences, concatenate_preferences
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.errors import DataError

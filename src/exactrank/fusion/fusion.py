@@ -151,7 +151,8 @@ class Fusion(Tabular, Plottable):
         return data, self.predict(data, by)
 
     def _apply_to_frame(self, frame: Frame, columns: Columns, by: ByQuery | None) -> Frame:
-        from exactrank.data.frame import library, table_of
+        from exactrank._support.libraries import library
+        from exactrank.data.frame import table_of
 
         table, nw = table_of(frame, "frame"), library("narwhals")
         self._check_systems([name for name in self.systems if name in table.columns])

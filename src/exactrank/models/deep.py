@@ -21,14 +21,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-import safetensors.numpy
-from safetensors import SafetensorError
 
 from exactrank._support.arrays import Floats, Matrix, PerDocument
 from exactrank._support.json_values import JSONObject, JSONValue
+from exactrank._support.libraries import library
 from exactrank._support.numerics import log1p, matmul
 from exactrank._support.serialize import storable
-from exactrank.data.frame import library
 from exactrank.data.precision import Offset
 from exactrank.errors import DataError, IncompatibleError
 from exactrank.models.base import Scorer, read_common, score_by_blocks
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
 Tensors = Mapping[str, npt.NDArray[Any]]
 Transform = Literal["log1p", "none"]
 EPSILON = 1e-5  #: of (3)
+NETWORKS = "files of deep networks"  #: need safetensors
 MODULE = "module."  #: prefix of the names of a module's tensors
 
 
@@ -145,12 +144,14 @@ class Net:
     def to_record(self) -> JSONObject:
         """Return the network as JSON values."""
         module: dict[str, JSONValue] = {} if self.of is None else {"module": self.of, "arguments": dict(self.arguments)}
+        safetensors = library("safetensors", NETWORKS, "deep")
         try:
-            content = safetensors.numpy.save({name: np.asarray(values, order="C") for name, values in self.tensors.items()})
-        except SafetensorError as error:  # it names the type, and the valid types
+            tensors = {name: np.asarray(values, order="C") for name, values in self.tensors.items()}
+            content = library("safetensors.numpy", NETWORKS, "deep").save(tensors)
+        except safetensors.SafetensorError as error:  # it names the type, and the valid types
             raise DataError(f"a model file cannot hold the tensors of the network: {error}") from None
-        tensors = base64.b64encode(content).decode()
-        return {"weight": self.weight, "transform": self.transform, **module, "tensors": tensors}
+        encoded = base64.b64encode(content).decode()
+        return {"weight": self.weight, "transform": self.transform, **module, "tensors": encoded}
 
     @classmethod
     def read(cls, record: object) -> "Net":
@@ -168,9 +169,10 @@ class Net:
             content = base64.b64decode(text, validate=True)
         except ValueError:
             raise DataError("nets: the tensors are not base64; train or copy the model again") from None
+        safetensors = library("safetensors", NETWORKS, "deep")
         try:
-            tensors = safetensors.numpy.load(content)
-        except (SafetensorError, KeyError, ValueError) as error:  # the last two for types and shapes that NumPy lacks
+            tensors = library("safetensors.numpy", NETWORKS, "deep").load(content)
+        except (safetensors.SafetensorError, KeyError, ValueError) as error:  # the last two for types and shapes that NumPy lacks
             raise DataError(f"nets: the tensors cannot be read ({error}); train or copy the model again") from None
         return cls(tensors, weight, entries.get("transform"), of, arguments or {})  # type: ignore[arg-type]
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exactrank._support.arrays import Floats
+from exactrank._support.libraries import library
 from exactrank._support.numerics import log1p
 from exactrank._support.settings import SOME, VALID, Range, setting
-from exactrank.data.frame import library
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import IncompatibleError, SettingError
 from exactrank.learning.training.combinators import map_iterates

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from latex2mathml.converter import convert
 from markupsafe import Markup
 
+from exactrank._support.libraries import library
 from exactrank.compare.report.charts import (
     FEATURES,
     WHISKERS,
@@ -56,15 +55,16 @@ def report_html(comparison: Results) -> str:
         data.name: {measure: standings(comparison, data.name, measure) for measure in comparison.measures} for data in comparison.datasets
     }
     wins = {measure: winning(comparison, measure) for measure in comparison.measures} if len(boards) > 1 else {}
-    environment = Environment(
-        loader=PackageLoader(__name__, ""),
+    jinja2 = library("jinja2", "reports", "report")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(__name__, ""),
         autoescape=True,
         finalize=escape_shapeless,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html.jinja").render(
+    page: str = environment.get_template("report.html.jinja").render(
         comparison=comparison,
         title=title(comparison),
         measure=next(iter(comparison.measures)),
@@ -86,6 +86,7 @@ def report_html(comparison: Results) -> str:
         style=Markup(files(__name__).joinpath("report.css").read_text("utf-8")),
         script=Markup(files(__name__).joinpath("report.js").read_text("utf-8")),
     )
+    return page
 
 
 def title(comparison: Results) -> str:
@@ -157,6 +158,7 @@ class Definition:
 def definitions(measures: Mapping[str, str]) -> list[Definition]:
     """Define every measure of a comparison."""
     by_kind: dict[str, Definition] = {}
+    convert = library("latex2mathml.converter", "reports", "report").convert
     for name, exact in measures.items():
         try:
             measure = parse_measure(name)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
 
+from exactrank._support.libraries import library
 from exactrank._support.threads import thread_count
 from exactrank.data.formats.base import BLOCK_CELLS, Block, Columns, ReadOptions, Stream
-from exactrank.data.frame import PARTS, ROW_LABEL, Label, Source, TableLayout, layout_of, library, table_of
+from exactrank.data.frame import PARTS, ROW_LABEL, Label, Source, TableLayout, layout_of, table_of
 from exactrank.data.levels import places_of
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError

@@ -16,10 +16,11 @@ import numpy as np
 
 from exactrank._support.arrays import Ids
 from exactrank._support.files import open_bytes
+from exactrank._support.libraries import library
 from exactrank._support.threads import thread_count
 from exactrank.data.formats.arrow import arrow_errors, tables_of, write_tables
 from exactrank.data.formats.base import Columns, ReadOptions, Stream
-from exactrank.data.frame import Label, Source, TableLayout, layout_of, library, table_of
+from exactrank.data.frame import Label, Source, TableLayout, layout_of, table_of
 from exactrank.data.ranking_data import RankingData
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
 
-import cloudpickle
 import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_128_hexdigest
@@ -21,6 +20,7 @@ from xxhash import xxh3_128_hexdigest
 from exactrank import _core
 from exactrank._support.arguments import check_number
 from exactrank._support.arrays import Boundaries, Matrix, PerQuery, group_numbers
+from exactrank._support.libraries import library
 from exactrank._support.numerics import dot
 from exactrank._support.threads import thread_count
 from exactrank.data.blocks import wide_blocks
@@ -137,7 +137,7 @@ class KeyedObjective:
         self.objective, self._key = objective, key
 
     def __reduce__(self) -> tuple[object, ...]:
-        self._key = self._key or xxh3_128_hexdigest(cloudpickle.dumps(self.objective))
+        self._key = self._key or xxh3_128_hexdigest(library("cloudpickle", "clusters", "dask").dumps(self.objective))
         return KeyedObjective, (self.objective, self._key)
 
     def is_same(self, keyed: "KeyedObjective") -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
-from exactrank.data.frame import library
+from exactrank._support.libraries import library
 from exactrank.errors import DataError
 from exactrank.models.formats.content import ALWAYS, DAMAGED, PER_BYTE, Content, Loaded, Reader
 from exactrank.models.formats.own import MODEL

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from exactrank._support.arrays import PerDocument, starts_of
+from exactrank._support.libraries import library
 from exactrank.data.alignment import name_list
-from exactrank.data.frame import library
 from exactrank.models.lightgbm_text import writable, write_lightgbm
 from exactrank.models.model import Model
 from exactrank.models.targets.plain import Plain, Tree, plain

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from exactrank import __version__
 from exactrank._support.arrays import PerDocument, group_numbers, starts_of
+from exactrank._support.libraries import library
 from exactrank._support.settings import setting
-from exactrank.data.frame import library
 from exactrank.errors import IncompatibleError
 from exactrank.models.deep import EPSILON, Net, trained_module
 from exactrank.models.formats.onnx import properties as readable
