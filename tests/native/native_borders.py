@@ -206,6 +206,15 @@ def asked_growth() -> _core.Growth:
     return growing
 
 
+def choosing() -> tuple[_core.NodeRows, _core.Growth]:
+    """Rows and a tree whose root can be split in several ways."""
+    layout, free = bins(), {"features_per_node": 0, "monotone": np.zeros(0, np.int8), "groups": [], "candidates": 3}
+    growing = _core.Growth(layout, _core.HistogramPool(layout), ALLOWED, N, 1 / 64, 1 / 64, 1, **(RULES | free))
+    rows = node_rows(layout)
+    growing.take(rows.answer(growing.asks(False), ALLOWED, N, 2), 2)
+    return rows, growing
+
+
 def grown() -> tuple[_core.NodeRows, _core.GrownTree]:
     layout = bins()
     rows, growing = node_rows(layout), growth(layout)
@@ -370,6 +379,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "NodeRows.__init__": lambda: {"binned": binned()},
     "NodeRows.begin": lambda: {"self": node_rows(), "chosen": CHOSEN, **FORCES, "threads": 2},
     "NodeRows.grow": growing_together,
+    "NodeRows.candidate_outputs": lambda: dict(zip(("self", "growth"), choosing(), strict=True)),
     "NodeRows.answer": lambda: {"self": node_rows(), "asked": list(QUESTIONS), "allowed": ALLOWED, "documents": N, "threads": 2},
     "NodeRows.sums": lambda: {"self": node_rows(), "nodes": [0], **FORCES, "threads": 2},
     "NodeRows.number": numbering,
@@ -379,6 +389,7 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     },
     "Growth.asks": lambda: {"self": growth(), "ahead": True},
     "Growth.take": lambda: {"self": asked_growth(), "words": node_rows().answer(QUESTIONS[:1], ALLOWED, N, 2), "threads": 2},
+    "Growth.choose": lambda: {"self": choosing()[1], "number": 0},
     "Growth.tree": lambda: {"self": growth()},
     "leaf_sums": lambda: {"leaf": LEAVES, "chosen": CHOSEN, **FORCES, "leaves": 4},
     "add_leaf_values": lambda: {"scores": SCORES.copy(), "leaf": LEAVES, "values": np.arange(4.0)},

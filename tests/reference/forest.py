@@ -31,6 +31,7 @@ class Rules:
     min_group: int = 1
     monotone: tuple = ()
     groups: tuple = ()
+    candidates: int = 1
 
 
 @dataclass
@@ -393,3 +394,27 @@ class Tree:
             goes_left = split.missing_left if is_missing else row[split.feature] in split.left_bins
             node = node.children[0 if goes_left else 1]
         return node.leaf
+
+
+class ChosenTree(Tree):
+    """A tree of which each leaf is split by that of its best candidates after which the documents' outputs have the largest ``value``."""
+
+    def __init__(self, value, *more):
+        self.value, self.outputs = value, {}
+        super().__init__(*more)
+
+    def _commit(self, node):
+        splits = [self._best_at(node, f) for f in self._drawn_features(node) if self._is_allowed(node, f)]
+        splits = [split for split in splits if split is not None and split.gain > self.rules.min_gain]
+        splits.sort(key=lambda split: -split.score)
+        outcomes = [self._outputs_after(node, split) for split in splits[: self.rules.candidates]]
+        best = max(range(len(outcomes)), key=lambda number: self.value(outcomes[number]))
+        node.split, self.outputs = splits[best], outcomes[best]
+        super()._commit(node)
+
+    def _outputs_after(self, node, split):
+        outputs = dict(self.outputs)
+        for is_left in (True, False):
+            side = [i for i in node.documents if (self.binned.rows[i][split.feature] in split.left_bins) == is_left]
+            outputs |= dict.fromkeys(side, self._output(self.sums(side), node.output, node.low, node.high, self.rules.l2)[0])
+        return outputs

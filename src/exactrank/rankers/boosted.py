@@ -30,7 +30,7 @@ from exactrank.learning.training.progress import Trained
 from exactrank.learning.training.run import Journal, Recorder, Run, RunState
 from exactrank.learning.training.selection import StepChoice
 from exactrank.learning.trees.bins import MOST_CATEGORIES, Layout
-from exactrank.learning.trees.forest import Forest, Trees, Weigher
+from exactrank.learning.trees.forest import Expected, Forest, Trees, Weigher
 from exactrank.learning.trees.growth import Draws, GrowthSettings
 from exactrank.learning.trees.part import Plan
 from exactrank.measures.base import Measure
@@ -148,6 +148,11 @@ class BoostedRanker(Ranker):
         """Return the function that decides the weight of a grown tree."""
         return lambda forest, outputs: self.learning_rate
 
+    @property
+    def _expected_weight(self) -> Expected:
+        """The weight that the next tree is expected to have, if the measure chooses its splits."""
+        return None
+
     def draws(self, bag: int) -> Draws:
         """Return the random draws for the trees of the forest with that number in a bag."""
         return Draws(self.seed, bag * self.trees, self.query_fraction, self.feature_fraction)
@@ -201,7 +206,7 @@ class BoostedRanker(Ranker):
             objective = replace(objective, mean=mean_grade(data))
         plan = Plan(shared.layout, objective, task.measure, self.draws(task.bag), data.weights, data.n_documents, threads)
         limit = self.trees + (task.start.n_trees if isinstance(task.start, TreeEnsemble) else 0)
-        return Forest(plan, self._growth_settings(data), shared.parts, task.valid, self._weigher(task), limit)
+        return Forest(plan, self._growth_settings(data), shared.parts, task.valid, self._weigher(task), limit, self._expected_weight)
 
     def journal_of(self, model: Model, training: TrainingData) -> Journal:
         """Return the journal of ``model``; without one, a single forest continues from its last tree."""

@@ -14,6 +14,9 @@ queries that the tree did not see (``query_fraction``), and the result moves the
 so the learning rate adapts to the measure. ``smoothing=1`` takes alpha_t itself, as published; ``clip`` searches steps of any length in
 (1), and takes an end of [low, high] for those beyond it.
 
+With ``splits="measure"`` the measure also chooses among the best splits of each leaf, at the weight of the tree before
+(`exactrank.learning.trees.measured_splits`; this, too, the paper leaves to future work).
+
 When all trees have grown, their weights may be refitted together (``leverage``, which the paper leaves to future work):
 
     s = sum_t w_t tree_t,    at first all w_t = 1                                                               (3)
@@ -41,8 +44,8 @@ from exactrank.learning.objectives.score_space import Objective
 from exactrank.learning.training.judge import Task
 from exactrank.learning.training.progress import Trained
 from exactrank.learning.training.run import Recorder
-from exactrank.learning.trees.forest import Forest, Weigher
-from exactrank.learning.trees.growth import PerLeaf
+from exactrank.learning.trees.forest import Expected, Forest, Weigher
+from exactrank.learning.trees.growth import GrowthSettings, PerLeaf
 from exactrank.learning.trees.steps import exact_steps
 from exactrank.measures.base import Measure
 from exactrank.measures.ties import worst_tie_order
@@ -97,6 +100,18 @@ class DirectRankTrees(LambdaMART):
         at_most=1,
         search=Range(0.003, 0.1, log=True),
     )
+    splits: Literal["gain", "measure"] = setting(
+        default="gain",
+        help="What chooses the split of a leaf: its gain in the objective, or, among the best by their gains, the measure itself.",
+        only={"shape": ("best-first",)},
+    )
+    candidates: int = setting(
+        default=8,
+        help="The number of splits of a leaf, each at another feature, among which the measure chooses.",
+        at_least=2,
+        at_most=1 << 16,
+        only={"splits": ("measure",)},
+    )
     leverage: int = setting(
         default=0,
         help="When all trees have grown, refit their weights as a mean over this number of bootstrap samples of the queries; 0 leaves"
@@ -109,7 +124,8 @@ class DirectRankTrees(LambdaMART):
     )
 
     def resolve_auto(self, data: Dataset) -> Mapping[str, object]:
-        return super().resolve_auto(data) if self.follow == "lambdas" else {**super().resolve_auto(data), "lambdas": None}
+        values = dict(super().resolve_auto(data)) | ({} if self.follow == "lambdas" else {"lambdas": None})
+        return values | ({"shape": "best-first"} if self.splits == "measure" and "shape" in values else {})
 
     def ineffective_settings(self, data: Dataset, validated: bool = False) -> dict[str, str]:
         """Return the settings without effect; a learning rate has none if no tree is weighed by it."""
@@ -125,6 +141,11 @@ class DirectRankTrees(LambdaMART):
         super().check_effects(data, validated)
         if self.low > self.high:
             raise SettingError(f"DirectRankTrees: low={self.low} is above high={self.high}; low is the shortest step, high the longest")
+        if self.splits == "measure" and not self.runs_in_threads:
+            raise SettingError(
+                f'DirectRankTrees: splits="measure" is not known for {self.backend!r}, which grows trees by kernels of its own;'
+                ' give splits="gain", or leave out backend'
+            )
         if self.search == "unseen" and self.query_fraction == 1:
             raise SettingError(
                 'DirectRankTrees: search="unseen" needs queries that a tree does not see; give a query_fraction below 1, or search="all"'
@@ -145,9 +166,22 @@ class DirectRankTrees(LambdaMART):
 
         return weight
 
+    @property
+    def _expected_weight(self) -> Expected:
+        if self.splits == "gain":
+            return None
+        first = self.high if self.smoothing == 1 else self.learning_rate
+        return lambda forest: first if forest.last_weight is None else forest.last_weight
+
+    def _growth_settings(self, data: Dataset) -> GrowthSettings:
+        settings = super()._growth_settings(data)
+        return settings if self.splits == "gain" else replace(settings, candidates=self.candidates)
+
     def check_shards(self, data: Dataset) -> None:
-        """Raise also if all trees would have to be scored at once."""
+        """Raise also if all trees would have to be scored at once, or the whole measure for each split."""
         super().check_shards(data)
+        if self.splits == "measure":
+            raise SettingError('DirectRankTrees: splits="measure" is not known for data in several files; give splits="gain"')
         if self.leverage:
             raise SettingError(f"DirectRankTrees: leverage={self.leverage} is not known for data in several files; give leverage=0")
 

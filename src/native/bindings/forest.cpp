@@ -229,17 +229,18 @@ OutMatrix<std::int64_t> node_sums(const NodeRows& self, const std::vector<std::i
 void make_growth(Growth* self, Layout layout, std::shared_ptr<HistogramPool> pool, In<std::uint8_t> allowed, std::uint64_t documents, double unit_slope,
                  double unit_bend, std::uint64_t key, std::int32_t leaves, std::int32_t depth, std::int64_t min_documents, double min_curvature, double l1,
                  double l2, double min_gain, double max_step, double smoothing, double noise, bool extra, std::int32_t features_per_node, bool symmetric,
-                 std::int64_t min_group, In<std::int8_t> monotone, const std::vector<std::vector<std::int32_t>>& groups) {
+                 std::int64_t min_group, In<std::int8_t> monotone, const std::vector<std::vector<std::int32_t>>& groups, std::size_t candidates) {
     require(pool->cells() == layout->cells, "the pool is of other bins");
     require(monotone.size() == 0 || monotone.size() == layout->features.size(), "monotone has one number per feature, or none");
     require(documents < most_documents, "there are too many documents");
-    require(leaves >= 2 && depth >= 0 && min_documents >= 1 && min_documents < 0x7fffffff && min_group >= 0 && features_per_node >= 0,
+    require(leaves >= 2 && depth >= 0 && min_documents >= 1 && min_documents < 0x7fffffff && min_group >= 0 && features_per_node >= 0 && candidates >= 1,
             "a setting is out of range");
     for (const double setting : {min_curvature, l1, l2, min_gain, max_step, smoothing, noise}) require(setting >= 0, "a setting is out of range");
     for (const double unit : {unit_slope, unit_bend}) require(unit > 0 && std::isfinite(unit), "units must be above 0 and finite");
     GrowthRules rules;
     rules.split = {min_documents, min_curvature, l1, l2, min_gain, max_step, smoothing, noise, extra, min_group};
     rules.leaves = leaves, rules.depth = depth, rules.features_per_node = features_per_node, rules.is_symmetric = symmetric;
+    rules.candidates = candidates;
     rules.monotone = copied(monotone);
     for (const auto& group : groups) {
         auto& members = rules.groups.emplace_back(layout->features.size(), 0);
@@ -247,6 +248,32 @@ void make_growth(Growth* self, Layout layout, std::shared_ptr<HistogramPool> poo
     }
     FeatureChoice choice = choice_of(*layout, allowed);
     new (self) Growth(std::move(layout), std::move(choice), std::move(rules), {unit_slope, unit_bend}, Widths(documents), key, std::move(pool));
+}
+
+// The rows of the leaf that is split next, and their outputs by each of its candidates, a row each; none if nothing is to be chosen.
+nb::tuple candidate_outputs(NodeRows& self, Growth& growth) {
+    require(&self.binned().layout() == &growth.layout(), "rows and growth differ in their bins");
+    const std::int32_t leaf = growth.next_leaf();
+    if (leaf < 0) return nb::make_tuple(array(std::vector<std::int32_t>()), empty<double>(0, 0));
+    require_below("leaf", leaf, self.nodes());
+    require(self.is_leaf(leaf), "the rows of the leaf have been split");
+    const RowsView rows = self.of(leaf);
+    const std::vector<Split> candidates = growth.candidates(leaf);
+    auto outputs = empty<double>(candidates.size(), rows.count);
+    double* at = outputs.data();
+    for (const Split& split : candidates) {
+        const auto [left, right] = growth.outputs(leaf, split);
+        for (const std::uint8_t is_left : self.sides(leaf, split)) *at++ = is_left ? left : right;
+    }
+    return nb::make_tuple(array(std::vector<std::int32_t>(rows.rows, rows.rows + rows.count)), outputs);
+}
+
+void choose_split(Growth& self, std::size_t number) {
+    const std::int32_t leaf = self.next_leaf();
+    require(leaf >= 0, "there is nothing to choose");
+    std::vector<Split> candidates = self.candidates(leaf);
+    require_below("number", static_cast<std::int64_t>(number), candidates.size());
+    self.choose(leaf, std::move(candidates[number]));
 }
 
 // Words are histograms, each a plane of slopes and one of the rest: no sum can be larger than that of all documents.
@@ -455,6 +482,7 @@ void bind_forest(nb::module_& m) {
             "__init__", [](NodeRows* self, std::shared_ptr<BinnedRows> binned) { make_node_rows(self, std::move(binned)); }, "binned"_a)
         .def("begin", &begin, "chosen"_a.none(), "slope"_a, "bend"_a, "per_slope"_a, "per_bend"_a, "threads"_a)
         .def("grow", &grow_here, "growth"_a, "threads"_a)
+        .def("candidate_outputs", &candidate_outputs, "growth"_a)
         .def("answer", &answer, "asked"_a, "allowed"_a, "documents"_a, "threads"_a)
         .def("sums", &node_sums, "nodes"_a, "slope"_a, "bend"_a, "per_slope"_a, "per_bend"_a, "threads"_a)
         .def("number", &number_rows<std::uint8_t>, "tree"_a, "chosen"_a.none(), "numbers"_a.noconvert(), "threads"_a)
@@ -491,16 +519,18 @@ void bind_forest(nb::module_& m) {
                double unit_slope, double unit_bend, std::uint64_t key, std::int32_t leaves, std::int32_t depth, std::int64_t min_documents,
                double min_curvature, double l1, double l2, double min_gain, double max_step, double smoothing, double noise, bool extra,
                std::int32_t features_per_node, bool symmetric, std::int64_t min_group, In<std::int8_t> monotone,
-               const std::vector<std::vector<std::int32_t>>& groups) {
+               const std::vector<std::vector<std::int32_t>>& groups, std::size_t candidates) {
                 make_growth(self, std::move(layout), std::move(pool), allowed, documents, unit_slope, unit_bend, key, leaves, depth, min_documents,
-                            min_curvature, l1, l2, min_gain, max_step, smoothing, noise, extra, features_per_node, symmetric, min_group, monotone, groups);
+                            min_curvature, l1, l2, min_gain, max_step, smoothing, noise, extra, features_per_node, symmetric, min_group, monotone, groups,
+                            candidates);
             },
             "layout"_a, "pool"_a, "allowed"_a, "documents"_a, "unit_slope"_a, "unit_bend"_a, "key"_a, "leaves"_a, "depth"_a, "min_documents"_a,
             "min_curvature"_a, "l1"_a, "l2"_a, "min_gain"_a, "max_step"_a, "smoothing"_a, "noise"_a, "extra"_a, "features_per_node"_a, "symmetric"_a,
-            "min_group"_a, "monotone"_a, "groups"_a)
+            "min_group"_a, "monotone"_a, "groups"_a, "candidates"_a = 1)
         .def(
             "asks", [](Growth& self, bool ahead) { return as_values(self.ask(ahead)); }, "ahead"_a)
         .def("take", &take_words, "words"_a, "threads"_a)
+        .def("choose", &choose_split, "number"_a)
         .def("tree", &Growth::tree);
     m.def("leaf_sums", &leaf_sums<std::uint8_t>, "leaf"_a.noconvert(), "chosen"_a.none(), "slope"_a, "bend"_a, "per_slope"_a, "per_bend"_a, "leaves"_a);
     m.def("leaf_sums", &leaf_sums<std::uint16_t>, "leaf"_a.noconvert(), "chosen"_a.none(), "slope"_a, "bend"_a, "per_slope"_a, "per_bend"_a, "leaves"_a);

@@ -9,6 +9,8 @@
 // splits are committed in the order of their gains, from what is known, and what was expanded in vain is forgotten.
 //
 // A symmetric tree has one split per level: the one whose gains, summed over the leaves that it can split, are largest.
+//
+// With several `candidates`, whoever holds documents may choose among the best splits of the leaf that is split next, each at another feature.
 #pragma once
 
 #include <algorithm>
@@ -28,6 +30,7 @@ struct GrowthRules {
     SplitRules split;
     std::int32_t leaves = 31, depth = 0;  // a depth of 0 is no limit
     std::int32_t features_per_node = 0;   // 0: all
+    std::size_t candidates = 1;           // splits of a leaf among which one is chosen; 1: the best is taken
     bool is_symmetric = false;
     std::vector<std::int8_t> monotone;              // of each feature
     std::vector<std::vector<std::uint8_t>> groups;  // of features that may meet on a path; none: all may
@@ -85,7 +88,7 @@ public:
         root.facts.key = key, root.leaf = 0;
         root.groups.assign(rules_.groups.size(), 1);
         nodes_.push_back(std::move(root));
-        keeps_histograms_ = rules_.is_symmetric || layout_->cells * 16 * static_cast<std::size_t>(rules_.leaves) <= most_bytes;
+        keeps_histograms_ = rules_.is_symmetric || rules_.candidates > 1 || layout_->cells * 16 * static_cast<std::size_t>(rules_.leaves) <= most_bytes;
     }
 
     ~Growth() {
@@ -111,6 +114,35 @@ public:
         return pending_;
     }
     const std::vector<Expansion>& pending() const { return pending_; }
+
+    // The leaf that is split next, if there is one and its split can be chosen; -1 otherwise.
+    std::int32_t next_leaf() {
+        const bool is_choice = rules_.candidates > 1 && !rules_.is_symmetric && pending_.empty();
+        return is_choice && advance() ? heap_.front() : -1;
+    }
+    // Its best splits at different features, those of largest scores first; of equal scores the one at the lower feature.
+    std::vector<Split> candidates(std::int32_t leaf) const {
+        const Node& node = nodes_[leaf];
+        const std::uint64_t most_drawn = drawn_below(node);
+        SplitSearch searcher(*layout_, rules_.split, units_, widths_);
+        std::vector<Split> splits;
+        for (const std::uint32_t f : choice_.features) {
+            if (!is_allowed(node, f, most_drawn)) continue;
+            Split split = searcher.best(f, monotone(f), {node.histogram->view(), &node.facts});
+            if (split.gain > rules_.split.min_gain) splits.push_back(std::move(split));
+        }
+        std::stable_sort(splits.begin(), splits.end(), [](const Split& a, const Split& b) { return a.score > b.score; });
+        splits.resize(std::min(splits.size(), rules_.candidates));
+        return splits;
+    }
+    void choose(std::int32_t leaf, Split split) { nodes_[leaf].split = std::move(split); }
+    // The outputs of the children, left and right, if a leaf is split in this way.
+    std::pair<double, double> outputs(std::int32_t leaf, const Split& split) const {
+        const NodeFacts& facts = nodes_[leaf].facts;
+        const Restriction within = facts.of_children();
+        return {output_of(split.left, within, rules_.split, units_, widths_).value,
+                output_of(facts.sums - split.left, within, rules_.split, units_, widths_).value};
+    }
 
     // Room for the histogram of a node that is asked for.
     HistogramView room(std::int32_t node) {
@@ -265,15 +297,15 @@ private:
         if (node.histogram) pool_->give_back(std::move(node.histogram));
     }
 
-    // The leaves of the tree in the order in which they would be split, until `most` of them are; `visit` says whether the children of one are known.
-    std::vector<Expansion> frontier(bool ahead) {
+    // Commits splits in the order of their gains, as far as children are known; false if the tree is complete then.
+    bool advance() {
         auto later = [&](std::int32_t a, std::int32_t b) {
             const Node &x = nodes_[a], &y = nodes_[b];
             return x.split.gain < y.split.gain || (x.split.gain == y.split.gain && x.leaf > y.leaf);
         };
         if (heap_.empty() && committed_.empty() && nodes_[0].split.feature >= 0) heap_.push_back(0);
         while (static_cast<std::int32_t>(committed_.size()) + 1 < rules_.leaves && !heap_.empty()) {
-            if (!nodes_[heap_.front()].is_expanded) return expansions(ahead);
+            if (!nodes_[heap_.front()].is_expanded) return true;
             std::pop_heap(heap_.begin(), heap_.end(), later);
             const std::int32_t node = heap_.back();
             heap_.pop_back();
@@ -281,8 +313,10 @@ private:
             for (const std::int32_t child : {nodes_[node].left, nodes_[node].right})
                 if (nodes_[child].split.feature >= 0) heap_.push_back(child), std::push_heap(heap_.begin(), heap_.end(), later);
         }
-        return {};
+        return false;
     }
+
+    std::vector<Expansion> frontier(bool ahead) { return advance() ? expansions(ahead) : std::vector<Expansion>(); }
 
     void commit(std::int32_t number) {
         Node& node = nodes_[number];

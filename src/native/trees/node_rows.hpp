@@ -76,6 +76,13 @@ public:
         runs_[right] = {middle, run.last, other, true};
     }
 
+    // Whether a split would send each row of a node to the left.
+    std::span<const std::uint8_t> sides(std::int32_t node, const Split& split) {
+        const Run& run = runs_[node];
+        mark(run.buffer, split, sides_of_bins(split), run.first, run.last);
+        return {sides_.data() + run.first, run.last - run.first};
+    }
+
     // The number of the leaf of each row: `leaf` has one for every node that is not split, or was split in vain. Rows that were not chosen keep
     // what they have.
     template <class Number>

@@ -1,5 +1,6 @@
 """Trees that grow in whole numbers: the slow twin's tree to the bit, for every order, cut and number of threads."""
 
+import math
 import pickle
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
@@ -14,7 +15,7 @@ from exactrank import _core
 from exactrank.learning.trees.bins import CATEGORY, NUMBER, NUMBER_OR_MISSING, Layout
 from exactrank.learning.trees.growth import Units, WeightedTree, tree_table
 from exactrank.models.tree_ensemble import TreeEnsemble
-from tests.reference.forest import Binned, Rules, Tree, whole_forces
+from tests.reference.forest import Binned, ChosenTree, Rules, Tree, whole_forces
 
 SEEDS = st.integers(0, 2**32 - 1)
 BLOCK = 8191  #: documents whose forces add up within one word
@@ -63,6 +64,20 @@ class Case:
         rows, growth = self.begun(threads), self.growth()
         rows.grow(growth, threads)
         return growth.tree(), self.numbered(rows, growth.tree(), threads)
+
+    def grown_by_choice(self, value):
+        """The same, of splits among which the one after which the documents' outputs have the largest ``value`` is chosen."""
+        rows, growth, outputs = self.begun(), self.growth(), {}
+        while True:
+            documents, candidates = rows.candidate_outputs(growth)
+            if len(candidates):
+                outcomes = [outputs | dict(zip(documents.tolist(), row, strict=True)) for row in candidates.tolist()]
+                best = max(range(len(outcomes)), key=lambda number: value(outcomes[number]))
+                growth.choose(best)
+                outputs = outcomes[best]
+            if not (asked := growth.asks(False)):
+                return growth.tree(), self.numbered(rows, growth.tree())
+            growth.take(rows.answer(asked, self.may_use, self.documents, 1), 1)
 
     def numbered(self, rows, tree, threads=1):
         numbers = np.full(self.documents, 77, np.uint32)
@@ -191,6 +206,44 @@ def test_a_tree_is_the_twins(case):
         assert ours.documents.tolist() == [len(node.documents) for node in theirs.leaves()]
     assert ours.restrictions.tolist() == [[node.toward, node.low, node.high] for node in theirs.leaves()]
     assert leaf.tolist() == [theirs.leaf_of(row) for row in theirs.binned.rows]
+
+
+@given(cases(symmetric=False), st.integers(2, 5), SEEDS)
+@settings(max_examples=150)
+def test_a_tree_whose_splits_are_chosen_is_the_twins(case, candidates, seed):
+    case = replace(case, rules=replace(case.rules, candidates=candidates))
+    weights = np.random.default_rng(seed).integers(-3, 4, case.documents).tolist()
+
+    def value(outputs):
+        return sum(weights[i] * math.copysign(1, outputs[i]) for i in sorted(outputs))
+
+    (ours, leaf), twin = case.grown_by_choice(value), case.twin()
+    theirs = ChosenTree(value, case.binned, twin.slopes, twin.bends, case.units, case.rules, case.key, case.allowed, case.chosen)
+    assert structure(ours) == theirs.structure()
+    np.testing.assert_allclose(ours.gain, theirs.gains(), rtol=1e-9, atol=1e-300)
+    assert leaf.tolist() == [theirs.leaf_of(row) for row in theirs.binned.rows]
+
+
+@given(cases())
+@settings(max_examples=50)
+def test_the_first_candidate_is_the_split_without_a_choice(case):
+    chosen = replace(case, rules=replace(case.rules, candidates=3))
+    assert same_tree(chosen.grown_by_choice(lambda outputs: 0)[0], case.grown()[0])
+
+
+def test_a_choice_is_checked_at_the_border():
+    case = Case(np.arange(4.0, dtype=np.float32)[:, None], layout_of([[1.5]], [NUMBER]), np.arange(4.0), np.ones(4), Rules(candidates=2))
+    rows, growth = case.begun(), case.growth()
+    with pytest.raises(ValueError, match="there is nothing to choose"):
+        growth.choose(0)
+    growth.take(rows.answer(growth.asks(False), case.may_use, 4, 1), 1)
+    with pytest.raises(ValueError, match="number"):
+        growth.choose(1)
+    growth.choose(0)
+    rows.answer(growth.asks(False), case.may_use, 4, 1)
+    assert len(rows.candidate_outputs(growth)[1]) == 0  # the split is being made
+    with pytest.raises(ValueError, match="differ in their bins"):
+        Case(case.X, layout_of([[0.5]], [NUMBER]), case.slope, case.bend).begun().candidate_outputs(growth)
 
 
 @given(cases(symmetric=True, kinds=st.sampled_from([NUMBER_OR_MISSING, CATEGORY, CATEGORY])))

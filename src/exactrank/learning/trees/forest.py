@@ -48,6 +48,8 @@ from exactrank.models.tree_table import TreeTable
 A = TypeVar("A")
 #: The weight of the tree that has just grown in a forest, from the outputs of its leaves.
 Weigher = Callable[["Forest", PerLeaf], float]
+#: The weight that the next tree of a forest is expected to have, if the measure chooses its splits; None if their gain does.
+Expected = Callable[["Forest"], float] | None
 
 
 @storable
@@ -111,9 +113,18 @@ class Forest:
 
     barren = "no split is possible: the features are constant, or leaves would be too small; lower min_documents or min_curvature"
 
-    def __init__(self, plan: Plan, settings: GrowthSettings, data: Answerer, valid: Dataset | None, weigh: Weigher, max_trees: int) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        settings: GrowthSettings,
+        data: Answerer,
+        valid: Dataset | None,
+        weigh: Weigher,
+        max_trees: int,
+        expected_weight: Expected = None,
+    ) -> None:
         self.plan, self.data = plan, data
-        self._settings, self._weigh, self._max_trees = settings, weigh, max_trees
+        self._settings, self._weigh, self._max_trees, self._expected_weight = settings, weigh, max_trees, expected_weight
         self._valid_data = valid
         self._pool = _core.HistogramPool(plan.layout.native)
         self._start: TreeTable | None = None
@@ -204,7 +215,10 @@ class Forest:
         growth = self._settings.begin(self.plan.layout, self._pool, state.allowed, self.plan.documents, state.units, state.key)
         if self.data.single_part() is not None:
             part = self.part
-            part.grow(growth, state)
+            if self._expected_weight is None:
+                part.grow(growth, state)
+            else:
+                part.grow_by_measure(growth, state, self._expected_weight(self))
             tree = growth.tree()
             part.settle(tree, state)
             return tree, part.sums, state

@@ -39,6 +39,7 @@ class GrowthSettings:
     symmetric: bool
     monotone: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
+    candidates: int = 1  #: splits of a leaf among which one may be chosen
 
     def begin(self, layout: Layout, pool: _core.HistogramPool, allowed: Allowed, documents: int, units: "Units", key: int) -> _core.Growth:
         """Return a tree at its root, to be grown on ``documents`` documents with the features that are ``allowed``."""
@@ -68,6 +69,7 @@ class GrowthSettings:
             min_group=min(100, 5 * self.min_documents),
             monotone=np.array(self.monotone, np.int8),
             groups=[list(group) for group in self.groups],
+            candidates=self.candidates,
         )
 
     def outputs(self, tree: _core.GrownTree, sums: npt.NDArray[np.int64], units: "Units") -> PerLeaf:

@@ -23,6 +23,7 @@ from exactrank.learning.objectives.bounded_gain import bounded_gain
 from exactrank.learning.objectives.score_space import Numbered, Objective, Sampled
 from exactrank.learning.trees.bins import Layout
 from exactrank.learning.trees.growth import Allowed, Draws, PerLeaf, Units
+from exactrank.learning.trees.measured_splits import SplitChoice
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure, values_of
 from exactrank.measures.ties import worst_tie_order
@@ -232,6 +233,19 @@ class ForestPart:
         """Grow the whole tree, if this is the only part."""
         self.start(state)
         self._rows.grow(growth, self.plan.threads)
+
+    def grow_by_measure(self, growth: _core.Growth, state: TreeState, weight: float) -> None:
+        """Grow the whole tree, if this is the only part, with splits chosen by the measure if the tree is multiplied by ``weight``."""
+        self.start(state)
+        choose = SplitChoice(self._measures[1], self.scores, self._query_weights(state.number), weight)
+        while True:
+            documents, outputs = self._rows.candidate_outputs(growth)
+            if len(outputs):
+                growth.choose(choose(documents, outputs))
+            splits = growth.asks(ahead=False)
+            if not splits:
+                return
+            growth.take(self._answer(splits, state.allowed), self.plan.threads)
 
     def answer(self, state: TreeState) -> Answer:
         """Answer the last round of the tree, after the rounds before it that were missed."""
