@@ -45,9 +45,9 @@ test-gpu: $(VENV)/.tested
 	else echo "There is no NVIDIA GPU here: the kernels are emulated on the processor, and the CUDA tests are skipped."; fi
 	$(BIN)/python -m pytest tests/backends/cuda tests/torch/test_torch.py tests/rankers/test_torch_ranker.py
 
-# Format, lint, types, direction of imports, headers that stand alone, strict docs, limits of size; the core was built without a warning. With
+# Format, lint, types, direction of imports, headers that stand alone, strict docs and their figures, limits of size; the core was built without a warning. With
 # --jobs at once.
-check: format types headers docs counts
+check: format types headers docs figures counts
 
 format: $(VENV)/.checked
 	ruff format --check .

@@ -6,24 +6,25 @@ Figures are the mean of nDCG@10 over the test queries, 0 for those without relev
 that of the randomization test against the best of the column, after Holm's correction over its rows.
 """
 
-import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from bench_quality import PEERS, Entry, fitted
-from ledger import ROOT
-from study import five_folds
+from bench_quality import PEERS, Entry, fitted, identity
+from study import five_folds, kept, parser, version
 from timing import table
 
+from exactrank.compare.contenders import as_contender
 from exactrank.compare.statistics import holm, randomization
 from exactrank.data.folds import Fold, deal_folds
+from exactrank.data.ranking_data import checksum
 from exactrank.data.synthetic import CubicPolynomial
 from exactrank.rankers import RANKERS
 
 #: Methods with networks of ten hidden units, besides the linear models that are their default.
 NETWORKS = {f"{name}, 10 hidden units": f"{name.lower()}(hidden=10)" for name in ("LambdaRank", "ListNet", "ListMLE")}
-METHODS = {kind.__name__: name for name, kind in RANKERS.items() if name != "torch"} | NETWORKS | PEERS
+METHODS = {kind.__name__: name for name, kind in RANKERS.items() if name not in ("torch", "blend")} | NETWORKS | PEERS | {"Blend": "blend"}
 
 
 def artificial_folds(queries: int) -> list[Fold]:
@@ -35,11 +36,16 @@ def artificial_folds(queries: int) -> list[Fold]:
     ]
 
 
-def columns(folds: list[Fold]) -> dict[str, list[str]]:
-    """Return the mean, the p-value against the best and the seconds of each method."""
+def columns(title: str, folds: list[Fold], cache: Path) -> dict[str, list[str]]:
+    """Return the mean, the p-value against the best and the seconds of each method; what is in ``cache`` is not fitted again."""
     values, seconds = {}, {}
+    sums = [[checksum(data) for data in (fold.train, fold.valid, fold.test)] for fold in folds]
     for name, method in METHODS.items():
-        results = [fitted(Entry(method), fold) for fold in folds]
+        of = identity(as_contender(method), version())
+        results = [
+            kept(cache, (title, fold.name, name), [*of, own], partial(fitted, Entry(method), fold))
+            for fold, own in zip(folds, sums, strict=True)
+        ]
         values[name] = np.concatenate([result["values"] for result in results])
         seconds[name] = float(np.mean([result["cpu"] for result in results]))
         print(f"{name}: {values[name].mean():.4f}, {seconds[name]:.2f} s", file=sys.stderr, flush=True)
@@ -52,13 +58,13 @@ def columns(folds: list[Fold]) -> dict[str, list[str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder with MQ2008")
-    folder = parser.parse_args().data / "MQ2008"
+    options = parser(__doc__ or "", "methods").parse_args()
+    folder = options.data / "MQ2008"
     if not folder.is_dir():
         print(f"skipped: there is no {folder}; give --data")
         return
-    real, curved = columns(five_folds(folder)), columns(artificial_folds(500))
+    real = columns("MQ2008", five_folds(folder), options.cache)
+    curved = columns("artificial", artificial_folds(500), options.cache)
     header = ["", *(f"{name}{column}" for name in ("MQ2008", "artificial") for column in ("", ", p", ", s per fit"))]
     rows = [[name, *real[name], *curved[name]] for name in sorted(METHODS, key=lambda name: real[name][0], reverse=True)]
     table("defaults", "Test nDCG@10 of all methods at their defaults", header, rows)

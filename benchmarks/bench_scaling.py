@@ -7,7 +7,7 @@ docs/scaling.md, (1): the time of a tree on a worker's share of the queries, and
 one of two processes takes on half of the queries while the other does the same, for cores that are busy at once share caches and memory.
 
 Two minutes; with --large, which has a table of its own, some more and 6 GB of memory. On a machine that others use, give the benchmark a
-priority of its own: ``chrt -r 5 python benchmarks/bench_scaling.py``. docs/pictures.py draws both tables.
+priority of its own: ``chrt -r 5 python benchmarks/bench_scaling.py``.
 """
 
 import argparse

@@ -19,14 +19,14 @@ PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 RUN = r"^ *```python\n.*?^ *```$(?:\s*^ *```text\n.*?^ *```$)?|^\$ exactrank\b[^\n]*\n(?:(?!\$ |```)[^\n]*\n)*"
 #: Cells, tables and experiments.
 WRITTEN = rf"{CELL}|<!-- ledger: reproduce[^>]*-->\n.*?<!-- /ledger -->|<!-- ledger: [^>]*-->\n\n(?:\|[^\n]*\n)*"
-#: Equations of their own paragraph; and inline code, unless it is a number of several digits.
-DEFINED = r"\$\$.*?\$\$|`(?![+-]?\d?\.\d*[1-9]\d*[1-9]\d*`)[^`\n]*`"
+#: Equations of their own paragraph; the default beside a setting's name; and inline code, unless it is a number of several digits.
+DEFINED = r"\$\$.*?\$\$|^\| `\w+` \| `[^`\n]*`|`(?![+-]?\d?\.\d*[1-9]\d*[1-9]\d*`)[^`\n]*`"
 CHECKED = re.compile(f"{RUN}|{WRITTEN}|{DEFINED}", re.MULTILINE | re.DOTALL)
-#: A value of a measure, how long something takes, how many times as much, or a decimal as the cell of a table.
+#: A value of a measure, how long something takes, how many times or per second, or a decimal as the cell of a table.
 FIGURE = re.compile(
     r"(?<![\w.])[+-]?0?\.\d{3,4}(?!\d|\.\d)|\b\d+\.\d+ times\b|"
-    r"\b\d[\d.,]*(?:-fold)? ?(?:times (?:as|faster|slower)|[mµn]s\b|seconds|minutes|hours|(?<=\d )s\b)|"
-    r"(?<=\| )[+-]?\d[\d,]*\.\d+(?= \|)"
+    r"\b\d[\d.,]*(?:-fold)? ?(?:times (?:as|faster|slower)|[mµnu]s\b|(?:micro|milli|nano)?seconds|minutes|hours|(?<=\d )s\b)|"
+    r"\b\d[\d.,]* (?:\w+ ){0,2}per second|(?<=\| )[+-]?\d[\d,]*\.\d+(?= \|)"
 )
 
 
@@ -41,12 +41,16 @@ def problems_of(page: Path) -> Iterator[str]:
     name, text = page.relative_to(ROOT), page.read_text()
     for line, figure in figures(text):
         yield f"{name}:{line}: {figure!r} is in no ledger; write it as a cell of one (benchmarks/ledger.py), or leave it out"
-    lines = zip_longest(text.split("\n"), with_tables(reproduce.with_experiments(text)).split("\n"), fillvalue="")
-    different = next(((line, shown, held) for line, (shown, held) in enumerate(lines, 1) if shown != held), None)
-    if different:
-        line, shown, held = different
-        remedy = "benchmarks/ledger.py docs, or -m benchmarks.reproduce --page, writes the page anew"
-        yield f"{name}:{line}: shows {shown!r}, the ledger has {held!r}; {remedy}"
+    try:
+        written = with_tables(reproduce.with_experiments(text))
+    except ValueError as error:
+        yield f"{name}: {error}"
+        return
+    for line, (shown, held) in enumerate(zip_longest(text.split("\n"), written.split("\n"), fillvalue=""), 1):
+        if shown != held:
+            remedy = "benchmarks/ledger.py docs, or -m benchmarks.reproduce --page, writes the page anew"
+            yield f"{name}:{line}: shows {shown!r}, the ledger has {held!r}; {remedy}"
+            return
 
 
 def main() -> int:

@@ -80,11 +80,13 @@ def entries_of(path: Path) -> dict[str, Entry]:
     """Return the entries of a file of the ledger, or of experiments."""
     if not path.exists():
         known = ", ".join(sorted(other.stem for other in path.parent.glob("*.json")))
-        raise SystemExit(f"{path} does not exist; there are {known or 'no others'}")
+        raise ValueError(f"{path.name} is not in the ledger; there are {known or 'no others'}")
     entries = json.loads(path.read_text())
     for name, entry in entries.items():
         if absent := (EXPERIMENT if "checks" in entry else BENCHMARK) - entry.keys():
-            raise SystemExit(f"{path}: {name} has no {', '.join(sorted(absent))}, so it is of another version of the ledger; run it again")
+            raise ValueError(
+                f"{path.name}: {name} has no {', '.join(sorted(absent))}, so it is of another version of the ledger; run it again"
+            )
     return entries
 
 
@@ -104,29 +106,40 @@ def slower(run: Path, ledger: Path = LEDGER) -> Iterator[str]:
 def cell(place: str, ledger: Path = LEDGER) -> str:
     """The cell of a table that a mark names."""
     table, *words = place.split(" / ")
-    if table.startswith("reproduce."):
+    folder, _, name = table.rpartition(".")
+    if folder == "reproduce":
         entry, title, *words = words
-        tables = entries_of(ledger / "reproduce" / f"{table.removeprefix('reproduce.')}.json")[entry]["tables"]
-        (lines,) = [lines for name, lines in tables.items() if name.startswith(title)]
+        tables = only(entries_of(ledger / folder / f"{name}.json"), entry, place)["tables"]
+        lines = only(tables, title, place)
     else:
-        file, name = table.split(".")
-        lines = entries_of(ledger / f"{file}.json")[name]["table"]
+        lines = only(entries_of(ledger / f"{folder}.json"), name, place)["table"]
     row, column = words
     header, *rows = ([text.strip() for text in line.strip("|").split("|")] for line in lines if not line.startswith(("|-", "| -")))
-    (number,) = [i for i, name in enumerate(header) if name == column] or [i for i, name in enumerate(header) if name.startswith(column)]
-    (value,) = [cells[number] for cells in rows if row in (cells[0], ", ".join(cells[:2]))]
-    return value
+    number = only({name: number for number, name in enumerate(header)}, column, place)
+    values = [cells[number] for cells in rows if row in (cells[0], ", ".join(cells[:2]))]
+    if len(values) != 1:
+        raise ValueError(f"{place}: {len(values)} rows are called {row!r}; there are {', '.join(cells[0] for cells in rows)}")
+    return values[0]
+
+
+def only(named: Mapping[str, Any], start: str, place: str) -> Any:
+    """Return what is called ``start``, or the only one whose name starts so."""
+    names = [name for name in named if name == start] or [name for name in named if name.startswith(start)]
+    if len(names) != 1:
+        raise ValueError(f"{place}: {len(names)} of the names {', '.join(named)} start with {start!r}")
+    return named[names[0]]
 
 
 def with_tables(page: str, ledger: Path = LEDGER) -> str:
     """A page of the documentation with the tables and cells of the ledger at its marks."""
 
     def table(match: re.Match[str]) -> str:
-        entry = entries_of(ledger / f"{match['file']}.json")[match["name"]]
-        return match["mark"] + "".join(f"{line}\n" for line in entry["table"])
+        entry = only(entries_of(ledger / f"{match['file']}.json"), match["name"], f"{match['file']}.{match['name']}")
+        after = "\n" if match.end() < len(match.string) else ""  # a paragraph begins after a blank line
+        return match["mark"] + "".join(f"{line}\n" for line in entry["table"]) + after
 
     page = re.sub(CELL, lambda match: f"<!-- ledger: {match['place']} -->{cell(match['place'], ledger)}<!-- /ledger -->", page)
-    return re.sub(r"(?P<mark><!-- ledger: (?!reproduce\.)(?P<file>\w+)\.(?P<name>[\w-]+) -->\n\n)(?:\|.*\n)*", table, page)
+    return re.sub(r"(?P<mark><!-- ledger: (?!reproduce\.)(?P<file>\w+)\.(?P<name>[\w-]+) -->\n\n)(?:\|.*\n)*\n*", table, page)
 
 
 def main(command: str, *folders: str) -> int:
@@ -135,11 +148,14 @@ def main(command: str, *folders: str) -> int:
         print("\n".join(results) or f"nothing costs over {SLOWER - 1:.0%} more than in the ledger")
         return int(bool(results))
     if command == "docs":
-        for path in ROOT.glob("docs/**/*.md"):
+        for path in (ROOT / "README.md", *ROOT.glob("docs/**/*.md")):
             path.write_text(with_tables(path.read_text()))
         return 0
     sys.exit(__doc__)
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except ValueError as error:
+        sys.exit(str(error))

@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from benchmarks.ledger import LEDGER, ROOT, Entry, commit, entries_of, with_tables
 
+from exactrank.errors import ExactRankError
 from exactrank.rankers.base import Ranker
 from exactrank.reproduce import EXPERIMENTS, find_experiment
 from exactrank.reproduce.experiment import Experiment
@@ -66,6 +67,8 @@ TINY = {
 }
 #: What the checks say that do not hang on the clock, in experiments whose other numbers do.
 TIMED = {"ranknet-speedup": "same parameters", "structured-times": "reach(es)? the", "directrank-times": "^$"}
+#: Longer tables are left to the ledger.
+LONGEST = 30
 #: The fingerprint of an experiment's numbers, beside those of its rankers.
 NUMBERS = "numbers"
 
@@ -212,8 +215,11 @@ def section(name: str) -> Iterator[str]:
         yield from (f"| {says} | {key} | {left:.4g} | {right:.4g} |" for key, says, left, right in failed)
         yield from ("", f"*Tried:* {kind.tried}") if kind.tried else ()
     for key, entry in entries.items():
-        for title, lines in entry["tables"].items():
-            yield from ("", f"*{title}* ({key})", "", *lines)
+        for title, (header, rule, *rows) in entry["tables"].items():
+            if len(rows) <= LONGEST:
+                yield from ("", f"*{title}* ({key})", "", header, rule, *rows)
+            else:
+                yield from ("", f"*{title}* ({key}): {len(rows)} rows, in `benchmarks/ledger/reproduce/{name}.json`.")
 
 
 def with_experiments(page: str) -> str:
@@ -227,21 +233,35 @@ def with_experiments(page: str) -> str:
     return re.sub(marks, block, page, flags=re.DOTALL)
 
 
+def setting(word: str) -> tuple[str, Any]:
+    """Return the name and the value of a setting such as ``starts=10``."""
+    name, _, value = word.partition("=")
+    try:
+        return name, ast.literal_eval(value)
+    except (SyntaxError, ValueError):
+        raise argparse.ArgumentTypeError(f"{word!r} is not NAME=VALUE with a Python value, such as starts=10") from None
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="experiments; by default all")
     parser.add_argument("--full", action="store_true", help="on the scale of the papers")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data", type=Path, action="append", default=[], help="folder with Fold1, Fold2, ...; repeatable")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another setting; repeatable")
+    parser.add_argument("--set", type=setting, action="append", default=[], metavar="NAME=VALUE", help="another setting; repeatable")
     parser.add_argument("--page", action="store_true", help="write the page alone")
     parser.add_argument("--allow-dirty", action="store_true", help="also with changes of the code that are not committed")
     options = parser.parse_args(arguments)
     if commit().endswith("-dirty") and not (options.page or options.allow_dirty):
         parser.error("the code has changes that are not committed; commit them, or give --allow-dirty")
-    settings = {name: ast.literal_eval(value) for name, value in (word.split("=", 1) for word in options.set)}
-    for name in () if options.page else options.names or EXPERIMENTS:
-        run(name, "full" if options.full else "reduced", options.seed, options.data, settings)
+    try:
+        for name in () if options.page else options.names or EXPERIMENTS:
+            known = {field.name for field in fields(find_experiment(name))}
+            if unknown := sorted(dict(options.set).keys() - known):
+                parser.error(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(sorted(known))}")
+            run(name, "full" if options.full else "reduced", options.seed, options.data, dict(options.set))
+    except ExactRankError as error:
+        parser.error(str(error))
     PAGE.write_text(with_tables(with_experiments(PAGE.read_text())))
 
 

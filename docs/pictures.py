@@ -3,7 +3,6 @@
 ``python docs/pictures.py [NAME ...]`` writes all of them, or some, to docs/img. The same versions of the libraries give the same bytes.
 """
 
-import json
 import os
 import re
 import shutil
@@ -23,7 +22,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import LogLocator, NullLocator
 from PIL import Image
 
 import exactrank as er
@@ -395,40 +393,6 @@ def conventions(path: Path) -> None:
         axes.invert_yaxis()
         axes.set_xlabel("nDCG@3 of the same scores")
         axes.set_xlim(0, 1)
-
-
-@picture("scaling.svg")
-def scaling(path: Path) -> None:
-    """scaling.md: the time of a tree against the number of queries, as benchmarks/bench_scaling.py measured it last, and the model."""
-    entries = json.loads((FOLDER.parents[1] / "benchmarks" / "ledger" / "scaling.json").read_text())
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for entry in entries.values() for line in entry["table"]]
-    rows = pd.DataFrame(cells[2:], columns=cells[0])
-    rows = rows[pd.to_numeric(rows["features"], errors="coerce") == 10].apply(lambda column: pd.to_numeric(column.str.replace(",", "")))
-    rows = rows.sort_values(["workers", "queries"])
-    n, (one_worker, two) = rows["queries"].unique(), (rows[rows["workers"] == workers] for workers in (1, 2))
-    share, model = two["half of it, two at once"].to_numpy(), two["model, ms"].to_numpy()
-    along = np.geomspace(n[0], n[-1])
-    with panels(path, 6.5, 4) as axes:
-        axes.loglog(
-            along,
-            one_worker["one machine, ms a tree"].iloc[-1] * along / n[-1],
-            color=GREY,
-            linewidth=1,
-            label="model, one machine: $c\\,n$",
-        )
-        axes.loglog(along, share[-1] * along / n[-1] + (model - share)[0], color=BLUE, linewidth=1, label="model, two ranks: (1)")
-        axes.loglog(n, one_worker["one machine, ms a tree"], "s", color=GREY, label="one machine, one thread")
-        axes.loglog(n, one_worker["workers, ms"], "^", color=ORANGE, label="one worker (two ranks)")
-        axes.loglog(n, two["workers, ms"], "o", color=BLUE, label="two workers")
-        axes.set_xticks(n)
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_minor_locator(NullLocator())
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter("{x:,.0f}")
-        axes.set_xlabel("queries, of 20 documents with 10 features")
-        axes.set_ylabel("ms a tree")
-        axes.legend(loc="upper left")
 
 
 @picture("layers.svg")
