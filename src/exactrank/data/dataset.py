@@ -288,12 +288,10 @@ class DatasetBase:
 
     @property
     def n_queries(self: Dataset) -> int:
-        """Number of queries."""
         return len(self.qid)
 
     @cached_property
     def sizes(self: Dataset) -> npt.NDArray[np.int64]:
-        """Number of documents of each query."""
         return seal(np.diff(self.indptr))
 
     @cached_property
@@ -303,12 +301,10 @@ class DatasetBase:
 
     @cached_property
     def weights(self: Dataset) -> PerQuery:
-        """Weight of each query; ones without weights."""
         return seal(np.ones(self.n_queries)) if self.query_weight is None else self.query_weight
 
     @cached_property
     def moments(self: Dataset) -> Moments:
-        """Mean and standard deviation of each feature over all documents, weighted by query weights; no value may be missing."""
         unit = None if self.query_weight is None else float(np.repeat(self.query_weight, self.sizes).mean())
         mean = np.sum(self.ask(EachBlock(_FeatureSums(unit, None))), axis=0) / self.n_documents
         return moments_of(mean, np.sum(self.ask(EachBlock(_FeatureSums(unit, mean))), axis=0) / self.n_documents)

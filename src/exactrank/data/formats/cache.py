@@ -14,7 +14,6 @@ and `RankingData`. Opening checks the whole file. For some queries only, it chec
 
 import mmap
 import struct
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -230,18 +229,18 @@ def _check_blocks(view: memoryview, name: str, section: Section, used: slice | N
     content = view[section.place]
     used = slice(len(content)) if used is None else used
     blocks = range((used.start or 0) // BLOCK, -(-used.stop // BLOCK))
-    for number, checksum in zip(blocks, _checksums(content, blocks), strict=True):
-        if checksum != section.xxh3[number]:
+    for number in blocks:
+        if _block_checksum(content, number) != section.xxh3[number]:
             raise DataError(f"its section {name!r} is damaged (checksum of the block at byte {section.offset + number * BLOCK})")
 
 
 def block_checksums(content: memoryview) -> tuple[int, ...]:
     """Return the checksum of each block of a section."""
-    return tuple(_checksums(content, range(-(-len(content) // BLOCK))))
+    return tuple(_block_checksum(content, number) for number in range(-(-len(content) // BLOCK)))
 
 
-def _checksums(content: memoryview, blocks: range) -> Iterator[int]:
-    return (_checksum(content[number * BLOCK : (number + 1) * BLOCK]) for number in blocks)
+def _block_checksum(content: memoryview, number: int) -> int:
+    return _checksum(content[number * BLOCK : (number + 1) * BLOCK])
 
 
 def _are_columns(columns: Matrix, X: Matrix) -> bool:

@@ -146,7 +146,6 @@ class SampledLambdas(LambdaRule):
                 raise SettingError(f"{name} must be at least 0 and below 2^64, got {getattr(self, name)}")
 
     def pairs(self, data: RankingData) -> float:
-        """Return the number of pairs of documents in one pass."""
         return self.samples * super().pairs(data)
 
     def forces_on(self, data: RankingData) -> _core.Objective:
@@ -157,7 +156,6 @@ class SampledLambdas(LambdaRule):
         return replace(self, draw=number)
 
     def for_part(self, query: int, document: int) -> "SampledLambdas":
-        """Return the objective for a part, whose first ``query`` and ``document`` have these numbers in the whole."""
         return replace(self, first=query)
 
 

@@ -247,7 +247,10 @@ class SearchPath:
         else:
             scores = state.scores
         for direction, alpha in self.moves[len(before.moves) :]:
-            scores = _add_multiple(scores, alpha, self.slopes(state, direction, threads))
+            moved = self.slopes(state, direction, threads).astype(np.float64)
+            moved *= alpha
+            moved += scores
+            scores = moved
         state.start(self, scores, threads)
         self._scores = scores if state.part.is_complete else None
 
@@ -275,14 +278,6 @@ class SearchPath:
             return False
         pairs = zip(path.moves, self.moves, strict=False)
         return all(a is b or (np.array_equal(a[0], b[0]) and a[1] == b[1]) for a, b in pairs)
-
-
-def _add_multiple(scores: PerDocument, alpha: float, slopes: LineSlopes) -> PerDocument:
-    """Return ``scores + alpha * slopes``."""
-    moved = slopes.astype(np.float64)
-    moved *= alpha
-    moved += scores
-    return moved
 
 
 @dataclass(frozen=True, eq=False)

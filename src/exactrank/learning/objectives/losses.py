@@ -50,7 +50,6 @@ class ListNetLoss:
             raise SettingError(f'target={self.target!r} is not one of "softmax", "gain"')
 
     def on(self, data: RankingData) -> _core.Objective:
-        """Bind the objective to ``data``."""
         starts = data.indptr[:-1]
         if self.target == "softmax":  # over e^y of the query's best document
             below = data.y - np.repeat(np.maximum.reduceat(data.y, starts), data.sizes)
@@ -92,7 +91,6 @@ class ListMLELoss:
             raise SettingError(f"a seed must be at least 0, got {self.seed}")
 
     def on(self, data: RankingData) -> _core.Objective:
-        """Bind the objective to ``data``."""
         starts, sizes = data.indptr[:-1], data.sizes
         query = data.query_numbers
         chance = random_from(self.first, self.seed, data.n_documents)
@@ -102,7 +100,6 @@ class ListMLELoss:
         return _core.listmle(ideal.astype(np.int32), top.astype(np.int32), data.indptr)
 
     def for_part(self, query: int, document: int) -> "ListMLELoss":
-        """Return the objective for a part, whose first ``query`` and ``document`` have these numbers in the whole."""
         return replace(self, first=document)
 
 
@@ -145,7 +142,6 @@ class RankCosineLoss:
     consistent: bool = False
 
     def on(self, data: RankingData) -> _core.Objective:
-        """Bind the objective to ``data``."""
         starts, target = data.indptr[:-1], data.y
         if self.consistent:
             kernel, grades = training_kernel(NDCG(), data)
@@ -195,7 +191,6 @@ class SmoothMeasure:
         return float((np.minimum(sizes, self.measure.cutoff) * sizes).sum())
 
     def on(self, data: RankingData) -> _core.Objective:
-        """Bind the objective to ``data``."""
         kernel, grades = training_kernel(self.measure, data)
         return _core.smooth_measure(kernel, _core.worths(kernel, grades, data.indptr), self.sigma)
 
@@ -236,7 +231,6 @@ class ApproxNDCGLoss:
         return float((useful * data.sizes).sum())
 
     def on(self, data: RankingData) -> _core.Objective:
-        """Bind the objective to ``data``."""
         kernel, grades = training_kernel(replace(self.measure, k=None), data)
         return _core.approx_ndcg(_core.worths(kernel, grades, data.indptr), self.alpha)
 
@@ -275,7 +269,6 @@ class PairHinge:
             raise SettingError(f'normalize={self.normalize!r} is not one of "query", "pairs"')
 
     def on(self, data: RankingData) -> _core.Objective:
-        """Bind the objective to ``data``."""
         pairs = self.with_mean_pairs(data).mean_pairs or 0.0
         return _core.pair_hinge(data.y, data.indptr, self.loss == "squared-hinge", pairs, data.native_preferences)
 
@@ -307,7 +300,6 @@ class SquaredError:
     mean: float | None = None
 
     def on(self, data: RankingData) -> _core.Objective:
-        """Bind the objective to ``data``."""
         return _core.squared_error(np.ascontiguousarray(data.y), self.shares(data), self.center(data))
 
     def center(self, data: RankingData) -> float:

@@ -9,7 +9,6 @@ the log likelihood of drawing each unit of usefulness from the softmax of the sc
 usefulness; sigma holds the features' standard deviations within queries, so the penalty does not depend on their units.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -108,29 +107,25 @@ class _Softmax:
 
     def usefulness(self, part: Part) -> tuple[bool, bool]:
         """Return whether the usefulness of all documents is small enough, and whether it differs within a query."""
-        data = part.data
-        if self._worth(data) is None:
+        useful = self._useful(part.data, self.measure.grades(part.data))
+        if useful is None:
             return True, True
-        useful = self._useful(data, self.measure.grades(data))
-        return bool(np.all(np.abs(useful) < MOST_USEFUL)), bool(np.any(_above_least(useful, data) > 0))
+        return bool(np.all(np.abs(useful) < MOST_USEFUL)), bool(np.any(_above_least(useful, part.data) > 0))
 
     def _above(self, part: Part) -> PerDocument:
         """Return the usefulness of each document less the least of its query, times the query's weight."""
         data = part.data
         y, _ = grades_for(self.measure, data)
         weights = data.weights if self.weigh is None else self.weigh(part.first, data.weights)
-        above = _above_least(y if self.by_grade else self._useful(data, y), data)
-        return np.asarray(above * np.repeat(weights, data.sizes))
+        useful = None if self.by_grade else self._useful(data, y)
+        return np.asarray(_above_least(y if useful is None else useful, data) * np.repeat(weights, data.sizes))
 
-    def _useful(self, data: RankingData, y: PerDocument) -> PerDocument:
-        worth = self._worth(data)
+    def _useful(self, data: RankingData, y: PerDocument) -> PerDocument | None:
+        """Return the usefulness of documents of grades ``y``; None if the grades are used instead."""
+        if not hasattr(self.measure, "usefulness") or (self.measure.counts_pairs and data.preferences is not None):
+            return None
         with np.errstate(over="ignore"):
-            return y if worth is None else np.asarray(worth(y), np.float64)
-
-    def _worth(self, data: RankingData) -> Callable[[PerDocument], PerDocument] | None:
-        """Return the function from grades to usefulness; None if grades are used instead."""
-        from_pairs = self.measure.counts_pairs and data.preferences is not None
-        return None if from_pairs else getattr(self.measure, "usefulness", None)
+            return np.asarray(self.measure.usefulness(y), np.float64)
 
 
 def _above_least(values: PerDocument, data: RankingData) -> PerDocument:

@@ -92,7 +92,6 @@ class Structured:
             raise SettingError(f"A belongs to positional measures, and {self.measure} is not one; leave it out")
 
     def on(self, data: RankingData) -> _core.StructuredLoss:
-        """Bind the objective to ``data``."""
         separation, worths = self._oracle(data)
         targets = None
         if self.bound == "convex":  # a ranking by worth, whose ties are drawn
@@ -100,7 +99,6 @@ class Structured:
         return _core.StructuredLoss(separation, targets, self.slack == "rescaled")
 
     def for_part(self, query: int, document: int) -> "Structured":
-        """Return the objective for a part, whose first ``query`` and ``document`` have these numbers in the whole."""
         return replace(self, first=document)
 
     def unit(self, data: Dataset) -> float:
@@ -169,7 +167,6 @@ class TowardsRanking:
     theta: Theta
 
     def on(self, data: RankingData) -> _core.StructuredLoss:
-        """Bind the objective to ``data``."""
         scores = self.architecture.scores(self.theta, data.X)
         return self.structured.towards(data, data.ungroup(scores))
 

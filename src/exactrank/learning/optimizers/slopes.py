@@ -112,12 +112,10 @@ class SGD:
             raise SettingError(f"decay must be above 0 and at most 1, got {self.decay}")
 
     def init(self, problem: Summed, theta: Theta, rng: np.random.Generator) -> SgdState:
-        """Before the first epoch."""
         value = problem.value(theta)
         return SgdState(theta, value, rate=self.learning_rate, best=value, draws=draws_of(rng))
 
     def step(self, problem: Summed, state: SgdState) -> SgdState:
-        """Return the state after another epoch."""
         rng = drawing_from(state.draws)
         if state.stale >= self.patience:
             return replace(self.init(problem, problem.start(rng), rng), steps=state.steps + 1)
@@ -159,12 +157,10 @@ class Adam:
             raise SettingError(f"batch_size must be at least 1, got {self.batch_size}")
 
     def init(self, problem: Batched, theta: Theta, rng: np.random.Generator) -> AdamState:
-        """Before the first epoch."""
         nothing = np.zeros(len(theta))
         return AdamState(theta, problem.value(theta), first=nothing, second=nothing, draws=draws_of(rng))
 
     def step(self, problem: Batched, state: AdamState) -> AdamState:
-        """Return the state after another epoch."""
         rng = drawing_from(state.draws)
         theta, first, second, t = state.theta, state.first, state.second, state.batches
         fading, fading_fast = float(power(self.b2, t)), float(power(self.b1, t))
