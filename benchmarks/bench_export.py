@@ -19,7 +19,7 @@ from exactrank.models.targets import TARGETS
 
 
 def exports(trees: er.models.TreeEnsemble) -> None:
-    """How long each target takes; what it refuses is measured on a linear model."""
+    """Measure how long each target takes, on a linear model if it refuses trees."""
     linear, printed, times = er.models.Linear(np.linspace(-1, 1, FEATURES), trees.feature_names), [], {}
     for name in TARGETS:
         try:

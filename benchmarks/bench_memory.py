@@ -113,7 +113,7 @@ def memory(documents: int, features: int, folder: Path, only: str | None) -> Non
 
 
 def works(queries: int, path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
-    """What is timed on this number of queries, one after the other."""
+    """Return the works that are timed on this number of queries, in turn."""
     data = made(queries * DOCUMENTS, 5)
     scores, column = data.X[:, 0].astype(np.float64), np.ascontiguousarray(data.X[:, 1])
     bound = er.measures.NDCG(k=10).on(data, threads=1)
@@ -139,7 +139,7 @@ def least(work: Callable[[], object], repeats: int) -> float:
 
 
 def slopes(queries: tuple[int, ...], folder: Path) -> None:
-    """How times grow with the number of queries: the slopes of lines through their logarithms."""
+    """Print how times grow with the number of queries: the slopes of lines through their logarithms."""
     times: dict[str, list[float]] = {}
     for count in queries:
         for name, work in works(count, folder / "slopes.txt"):
@@ -151,7 +151,7 @@ def slopes(queries: tuple[int, ...], folder: Path) -> None:
 
 
 def large(folder: Path, only: str | None) -> None:
-    """What 10 M documents of 20 features take."""
+    """Print the memory and time of 10 M documents of 20 features."""
     documents, features = LARGE
     rows, costs = [], {}
     base = folder / "large"

@@ -30,7 +30,7 @@ def noisy(queries: int, noise: float) -> Iterator[Split]:
 
 
 def changes(split: Split, hidden: int | None, *, validated: bool) -> list[float]:
-    """What polish adds to the measure on training and on test data."""
+    """Return the gain of polishing, on training and on test data."""
     train, valid, test = split
     results = []
     for polish in (None, "directrank"):

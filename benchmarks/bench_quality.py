@@ -143,7 +143,7 @@ LEAST = {"MQ2008": 0.509, "OHSUMED": 0.456, "ClueWeb09": 0.290}
 
 @dataclass(frozen=True)
 class Result:
-    """What an entry came to on the test queries of all folds of a set; seconds are of one fit each."""
+    """The results of an entry on the test queries of all folds of a set; seconds are those of single fits."""
 
     values: Array
     cpu: Array
@@ -174,7 +174,7 @@ def tiny(seed: int) -> list[Fold]:
 
 
 def readers_of(options: Any) -> dict[str, Callable[[], list[Fold]]]:
-    """How each set is read."""
+    """Return a function for each set that reads its folds."""
     if options.tiny:
         return {"tiny 1": partial(tiny, 1), "tiny 2": partial(tiny, 2)}
     readers = {folder.name: partial(five_folds, folder) for folder in (*(options.data / name for name in IN_PARTS), *options.more)}
@@ -183,7 +183,7 @@ def readers_of(options: Any) -> dict[str, Callable[[], list[Fold]]]:
 
 
 def scorer(contender: Contender, fold: Fold, threads: int) -> Score:
-    """What ``contender`` has learnt from the training and validation part of ``fold``."""
+    """Return the scorer that ``contender`` learns from the training and validation part of ``fold``."""
     task = ContenderTask("", fold, np.arange(fold.test.n_documents), MEASURE, 0, threads)
     return partial(contender.fit(task, {}).scores, "test")
 
@@ -218,7 +218,7 @@ def mean_of(members: list[dict[str, Any]], fold: Fold) -> dict[str, Any]:
 
 
 def identity(contender: Contender, own_version: str) -> list[Any]:
-    """What tells fits of a contender apart: its settings, and the version of what it is from."""
+    """Return what distinguishes fits of a contender: its settings, and the version of its library."""
     if isinstance(contender, RankerContender):
         return [contender.fingerprint, json_value(contender.kind(**contender.params).get_params()), own_version]
     defaults = dict(contender.defaults) if isinstance(contender, Peer) else {}

@@ -34,7 +34,7 @@ def fit(train: er.RankingData, loss: str, l2: float):
 
 
 def dlib_pairs(train: er.RankingData):
-    """A set of better and worse documents for every grade of a query but the least: all pairs, once each."""
+    """Return the better and worse documents for every grade of a query except the lowest: all pairs, each once."""
     import dlib
 
     pairs = dlib.ranking_pairs()
@@ -87,7 +87,7 @@ def fits_at(l2: float, datasets: list[er.RankingData], pairs) -> tuple[list[list
 
 
 def passes(documents: int) -> dict[str, float]:
-    """ns a document, of the squared hinge and of the same forces pair by pair."""
+    """Return the ns per document of the squared hinge, and of the same forces pair by pair."""
     rng, queries = np.random.default_rng(0), 20_000 // documents
     data = er.RankingData.from_arrays(None, rng.integers(0, 5, queries * documents), group=[documents] * queries)
     arguments = rng.normal(size=data.n_documents), data.indptr, np.ones(queries), True, False, 1

@@ -63,7 +63,7 @@ class Measured:
 
 
 def trees_at_once(queries: int) -> int:
-    """How many trees are timed together: fewer of large data, so that the benchmark ends soon."""
+    """Return the number of trees that are timed together: fewer for large data, so that the benchmark ends soon."""
     return 8 if queries < 300_000 else 3
 
 

@@ -27,7 +27,7 @@ def scored(queries: int, documents: int, unit: float) -> tuple[er.RankingData, n
 
 
 def gains(data: er.RankingData, s: np.ndarray, documents: int, k: int) -> list[np.ndarray]:
-    """What each document adds at each position to A . s less nDCG@k, a matrix a query."""
+    """Return what each document adds at each position to A . s less nDCG@k, one matrix per query."""
     ranks = np.arange(1, k + 1)
     a, d, u = k + 1.0 - ranks, 1 / np.log2(1 + ranks), 2**data.y - 1
     worth = [u[q : q + documents] / (np.sort(u[q : q + documents])[::-1][:k] @ d) for q in data.indptr[:-1]]
@@ -35,7 +35,7 @@ def gains(data: er.RankingData, s: np.ndarray, documents: int, k: int) -> list[n
 
 
 def against_scipy(documents: int, cutoff: int | None, unit: float) -> tuple[float, float]:
-    """Microseconds a query, ours and SciPy's."""
+    """Return the microseconds per query, ours and SciPy's."""
     k = documents if cutoff is None else cutoff
     queries = max(5, 20_000 // (documents * k))
     data, s = scored(queries, documents, unit)

@@ -46,7 +46,7 @@ end
 
 @dataclass(frozen=True)
 class Load:
-    """What wrk saw in a run, and what the workers and wrk spent."""
+    """The answers that wrk counted in a run, and the processor time of the workers and of wrk."""
 
     rate: float  # requests per second
     median: float  # milliseconds

@@ -92,7 +92,7 @@ def on_folds(study: Study, folds: Sequence[Fold], ranker: str, rule: str, shake:
 
 
 def moved(results: Results, again: Results) -> list[str]:
-    """How far the mean of a fold moves, on average over the folds of each set, and over all sets."""
+    """Return how far the mean of a fold moves, on average over the folds of each set, and over all sets."""
     sets = {name: [key for key in results if key[0] == name] for name in by_set(results)}
     means = [np.mean([abs(results[key].values.mean() - again[key].values.mean()) for key in keys]) for keys in sets.values()]
     return [f"{number:.4f}" for number in (np.mean(means), *means)]

@@ -59,7 +59,7 @@ def record(name: str, title: str, lines: list[str], costs: Mapping[str, float]) 
 
 
 def arguments() -> list[str]:
-    """How the benchmark was called, whatever the names of folders, and wherever the data lies that it would look for by itself."""
+    """Return the arguments of the benchmark, without the names of folders and the place of data that it finds by itself."""
     words = ["FOLDER" if Path(word).exists() else word for word in sys.argv[1:]]
     if "--data" in words:
         del words[words.index("--data") :][:2]
@@ -91,7 +91,7 @@ def entries_of(path: Path) -> dict[str, Entry]:
 
 
 def slower(run: Path, ledger: Path = LEDGER) -> Iterator[str]:
-    """What costs more in the files of ``run`` than in those of ``ledger``, if they were run with the same arguments."""
+    """Yield the costs that are higher in the files of ``run`` than in those of ``ledger``, if both had the same arguments."""
     for path in sorted(run.glob("*.json")):
         before = entries_of(ledger / path.name) if (ledger / path.name).exists() else {}
         for name, entry in entries_of(path).items():

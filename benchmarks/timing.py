@@ -39,7 +39,7 @@ def pin(cores: int) -> None:
 
 
 def in_new_process(code: str, *arguments: str) -> str:
-    """What a fresh interpreter prints for ``code``: memory peaks and start-up times need one each."""
+    """Return what a fresh interpreter prints for ``code``, since memory peaks and start-up times need one each."""
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True).stdout
 
 

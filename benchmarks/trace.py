@@ -37,7 +37,7 @@ def is_function(code: CodeType) -> bool:
 
 
 def is_import(frame: FrameType | None) -> bool:
-    """Whether the body of one of our modules is what led here."""
+    """Return whether the body of one of our modules is among the callers."""
     while frame is not None:
         if frame.f_code.co_name == "<module>" and is_ours(frame.f_code):
             return True
@@ -61,7 +61,7 @@ def watch() -> None:
 
 
 def visited(work: Callable[[Path], object]) -> tuple[int, int]:
-    """How many functions and files some work visits that is given a folder of its own."""
+    """Return how many functions and files ``work`` visits, which gets a folder of its own."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "visited").touch()
