@@ -149,20 +149,19 @@ private:
     }
     // Adds the mean force over the samples, some of which are drawn at a time; false where the documents of one have no ranks.
     bool add_by_worth(Swaps& swaps, const Scored& scored, Scratch& scratch, const Answer& wanted, double& size) const {
-        constexpr std::int32_t most_at_once = 16;
-        const std::int32_t n = scored.count;
+        const std::int32_t n = scored.count, most_at_once = std::min(sampling_.samples, 16), discounted = std::min(n, rule_.kernel->cutoff());
         const std::size_t room = n + 8;
         std::vector<double> cells((7 + most_at_once) * room), noisy(n);
         double* next = cells.data();
         auto taken = [&] { return std::exchange(next, next + room); };
         double *scores = taken(), *powers = taken(), *power = taken(), *worth = taken(), *worth_of = taken(), *slope = taken(), *curvature = taken();
         double* discounts = next;
+        const double* discount_of_rank = nullptr;
         const Range range = range_of(scored.score, static_cast<std::size_t>(n));
         exponentials(scored.score, n, range.least + (range.most - range.least) / 2, power);
         std::vector<std::int32_t> place(n), by_worth(n);
         QuietBreath breath;
         for (std::int32_t sample = 0; sample < sampling_.samples;) {
-            const bool first = sample == 0;
             std::int32_t held = 0;
             for (; held < most_at_once && sample < sampling_.samples; ++held, ++sample) {
                 breath.after(64 * static_cast<std::size_t>(n));
@@ -170,17 +169,21 @@ private:
                     splitmix::start({sampling_.seed, sampling_.draw, sampling_.first + scored.query, static_cast<std::uint64_t>(sample)});
                 add_noise(scored.score, n, sampling_.noise, start, noisy.data());
                 if (!rule_.rank(scored, noisy.data(), scratch)) return false;
-                if (first && held == 0) {  // worth does not depend on the ranking
-                    swaps.arrange(rule_.ranked(scored, scratch), scratch.order.data(), scratch);
-                    for (std::int32_t r = 0; r < n; ++r) worth_of[scratch.order[r]] = swaps.separable()->u[r];
-                    std::iota(by_worth.begin(), by_worth.end(), 0);
-                    std::stable_sort(by_worth.begin(), by_worth.end(), [&](std::int32_t a, std::int32_t b) { return worth_of[a] > worth_of[b]; });
+                const std::int32_t* order = scratch.order.data();
+                if (sample == 0) {  // worth does not depend on the ranking
+                    swaps.arrange(rule_.ranked(scored, scratch), order, scratch);
+                    const Separable& separable = *swaps.separable();
+                    discount_of_rank = separable.a;
+                    for (std::int32_t r = 0; r < n; ++r) worth_of[order[r]] = separable.u[r];
+                    if (rank_query(scratch.keys, {worth_of, nullptr, n}, by_worth.data(), nullptr) != n) return false;
                     for (std::int32_t i = 0; i < n; ++i) place[by_worth[i]] = i;
                     for (std::int32_t i = 0; i < n; ++i)
                         scores[i] = scored.score[by_worth[i]], powers[i] = power[by_worth[i]], worth[i] = worth_of[by_worth[i]];
                     std::fill_n(powers + n, 8, 1.0);  // a share of nothing would be no number
                 }
-                for (std::int32_t r = 0; r < n; ++r) discounts[held * room + place[scratch.order[r]]] = swaps.separable()->a[r];
+                double* discount = discounts + held * room;
+                std::fill_n(discount, n, 0.0);
+                for (std::int32_t r = 0; r < discounted; ++r) discount[place[order[r]]] = discount_of_rank[r];
             }
             const Forces forces{slope, wanted.curvature ? curvature : nullptr, rule_.normalize ? &size : nullptr};
             add_sampled_forces(rule_.link, {n, held, room, scores, powers, worth, discounts, rule_.margin, &breath}, forces);

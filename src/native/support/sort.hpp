@@ -1,4 +1,4 @@
-// Sorting 32-bit keys, largest first, by a bitonic network (Batcher 1968) on vectors of eight.
+// Sorting 32-bit keys that all differ, largest first, by a bitonic network (Batcher 1968) on vectors of eight.
 //
 // A network makes the same comparisons whatever the data, so there is nothing to mispredict.
 #pragma once
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -78,6 +79,19 @@ XR_INLINE void sort_descending(Vector* v, std::size_t blocks) {
     }
 }
 
+// The same for a few keys that all differ: each goes to the place of as many keys as are larger, which waits for no other comparison.
+template <std::size_t blocks>
+XR_INLINE void place_descending(Vector* v, std::size_t n) {
+    std::int32_t sorted[blocks * lanes + 1], places[blocks * lanes];
+    const auto* keys = reinterpret_cast<const std::int32_t*>(v);
+    Keys larger[blocks] = {};
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t b = 0; b < blocks; ++b) larger[b] -= Keys{} + keys[i] > v[b].keys;
+    std::memcpy(places, larger, sizeof places);
+    for (std::size_t i = 0; i < n; ++i) sorted[places[i]] = keys[i];
+    std::memcpy(v, sorted, n * sizeof *sorted);
+}
+
 // Room for n keys, filled up with the lowest key to a power of two of vectors.
 class Buffer {
 public:
@@ -95,7 +109,15 @@ public:
         return keys;
     }
     XR_INLINE void sort_descending() {
-        if (wide_vectors()) return network::sort_descending(vectors_.get(), blocks_);
+        if (wide_vectors()) {
+            Vector* const v = vectors_.get();
+            switch (blocks_) {
+                case 1: return place_descending<1>(v, filled_);
+                case 2: return place_descending<2>(v, filled_);
+                case 4: return filled_ <= 3 * lanes ? place_descending<3>(v, filled_) : place_descending<4>(v, filled_);
+                default: return network::sort_descending(v, blocks_);
+            }
+        }
         auto* keys = reinterpret_cast<std::int32_t*>(vectors_.get());
         std::sort(keys, keys + filled_, std::greater<>());
     }
