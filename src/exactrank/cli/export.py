@@ -56,6 +56,9 @@ def export(
         Path | None, typer.Option(help="Data to score by the target's own arithmetic, to show how much its scores differ from the model's.")
     ] = None,
     measure: Annotated[str | None, measure_option("The measure of --check. [default: the measure the model was trained on]")] = None,
+    rename: Annotated[
+        list[str] | None, typer.Option(metavar="OLD=NEW", help="Another name for a feature in the export; repeatable.")
+    ] = None,
     module: Module = None,
     force: Force = False,
     threads: Threads = None,
@@ -78,7 +81,8 @@ def export(
     with optional_file(out, force) as file:
         data = None if check is None else read(check, reading)
         n_features = reading.n_features if data is None else data.n_features
-        exported = export_model(load_model(model, n_features, module), method.name, **method.settings)
+        settings: dict[str, object] = {**method.settings, **({"rename": _new_names(rename)} if rename else {})}
+        exported = export_model(load_model(model, n_features, module), method.name, **settings)
         checked = None if data is None else exported.check(data, measure, threads)
         if file is not None:
             file.write(exported.content)
@@ -94,6 +98,20 @@ def export(
     if checked is not None and not as_json:
         with redirect_stdout(sys.stderr) if out is None else nullcontext():
             _show(checked)
+
+
+def _new_names(pairs: list[str]) -> dict[str, str]:
+    """Return the new names of features by their old ones.
+
+    >>> _new_names(["1=bm25(title)", "2=age"])
+    {'1': 'bm25(title)', '2': 'age'}
+    """
+    from exactrank.errors import SettingError
+
+    for pair in pairs:
+        if not all(pair.partition("=")):
+            raise SettingError(f"--rename {pair!r}: expected OLD=NEW, e.g. --rename 1=title_bm25")
+    return {old: new for old, _, new in (pair.partition("=") for pair in pairs)}
 
 
 def _record(check: "Check") -> dict[str, object]:

@@ -258,3 +258,28 @@ def test_lucene_itself_scores_as_the_model_does(lucene):
         else:
             np.testing.assert_array_equal(own, twin)
         np.testing.assert_allclose(own, model, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("target", ["vespa", "lucene-expression"])
+def test_features_that_are_numbered_as_in_letor_get_a_prefix(target):
+    model = er.models.Linear(np.array([0.5, -1.0]), ("1", "2"))
+    export = er.export(model, target)
+    assert "0.5 * feature_1" in export.text
+    assert "feature '1' is called feature_1, and so on" in export.remarks[0]
+    data = er.RankingData.from_arrays([[1.0, 2.0], [3.0, 0.0]], [0, 1], qid=[1, 1], feature_names=["1", "2"])
+    assert export.check(data).largest == 0.0
+
+
+def test_features_are_renamed_for_an_export():
+    model = er.models.Linear(np.array([0.5, -1.0]), ("title", "2"))
+    export = er.export(model, "vespa", rename={"title": "bm25(title)", "2": "age"})
+    assert "0.5 * bm25(title) +\n            -1.0 * age" in export.text
+    assert not any("is called" in remark for remark in export.remarks)
+    for rename, message in (
+        ({"body": "x"}, "rename has 'body', and the model's features are title, 2"),
+        ({"title": "feature_2"}, "two features would be called 'feature_2'"),
+    ):
+        with pytest.raises(er.errors.SettingError, match=message):
+            er.export(model, "vespa", rename=rename)
+    with pytest.raises(IncompatibleError, match="cannot have a feature called 'a b'"):
+        er.export(model, "vespa", rename={"title": "a b"})

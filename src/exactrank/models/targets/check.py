@@ -46,7 +46,7 @@ def check_export(export: Export, data: RankingData, measure: str | Measure | Non
     scorer = export.model.scorer
     rows = align_features(data, scorer.feature_names, levels=scorer.levels) if scorer.feature_names else data
     features = rows.X.astype(np.float64) + (0.0 if rows.offset is None else rows.offset)
-    terms = export.target.terms(export.model)
+    terms = export.target.named_terms(export.model)
     ours, theirs = scorer.score(rows.X, threads, rows.offset), export.target.scores(export.content, features, terms.features)
     difference, bound = np.abs(theirs - ours), parsed.on(rows, threads=threads)
     eps = float(np.finfo(export.target.precision).eps)

@@ -7,8 +7,8 @@ float32 if the engine does so, with its comparisons, its slack and its rule for 
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -18,8 +18,9 @@ from exactrank._support.arrays import PerDocument
 from exactrank._support.files import whole_file
 from exactrank._support.settings import Configured, setting
 from exactrank.data.alignment import name_list
+from exactrank.data.duplicates import first_duplicate
 from exactrank.data.ranking_data import RankingData
-from exactrank.errors import IncompatibleError
+from exactrank.errors import IncompatibleError, SettingError
 from exactrank.measures.base import Measure
 from exactrank.models.model import Model
 from exactrank.models.targets.plain import Plain, plain
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 #: One row per document, one column per feature of the model, NaN where a value is missing.
 Rows = npt.NDArray[np.float64]
+_PREFIX = "feature_"
 _WORDS = {"linear": "weights of features", "network": "hidden units", "deep": "deep networks", "trees": "trees"}
 _REMEDY = {
     "linear": "train a linear model, e.g. Blend(members='linear')",
@@ -79,13 +81,47 @@ class Target(Configured, ABC):
 
     model_name: str = setting(default="exactrank", help="Name of the model where it is used.")
 
+    rename: Mapping[str, str] | None = setting(
+        default=None,
+        help="Names of features in the export, by their names in the model, e.g. {'title': 'bm25(title)'}. By default names that the target"
+        " cannot read because they are whole numbers, as in LETOR text, get the prefix feature_.",
+    )
+
     def export(self, model: Model) -> Export:
         """Return ``model`` in this format."""
         self.check_values()
-        terms = self.terms(model)
+        terms = self.named_terms(model)
         self.check(terms)
         content, remarks = self.write(terms)
+        names = self.terms(model).features
+        numbered = [
+            name for name, exported in zip(names, terms.features, strict=True) if exported != name and name not in (self.rename or {})
+        ]
+        if numbered:
+            remarks = [
+                f"{self.name} takes no numbers for names: feature {numbered[0]!r} is called {_PREFIX}{numbered[0]}, and so on",
+                *remarks,
+            ]
         return Export(content.encode() if isinstance(content, str) else content, tuple(remarks), self, model)
+
+    def named_terms(self, model: Model) -> Plain:
+        """Return ``model`` in plain terms, whose features have the names of the export."""
+        terms, names = self.terms(model), self.rename or {}
+        unknown = next((name for name in names if name not in terms.features), None)
+        if unknown is not None:
+            raise SettingError(f"{self.name}: rename has {unknown!r}, and the model's features are {name_list(list(terms.features))}")
+        features = tuple(names.get(name) or self._readable(name) for name in terms.features)
+        repeated = first_duplicate(features)
+        if repeated is not None:
+            raise SettingError(f"{self.name}: two features would be called {repeated!r}; give each its own name by rename")
+        return replace(terms, features=features)
+
+    def _readable(self, name: str) -> str:
+        """Return ``name`` with a prefix if it is a whole number and the target reads it only then."""
+        needs_prefix = (
+            self.names is not None and name.isdecimal() and not self.names.fullmatch(name) and self.names.fullmatch(_PREFIX + name)
+        )
+        return _PREFIX + name if needs_prefix else name
 
     def terms(self, model: Model) -> Plain:
         """Return ``model`` in plain terms."""
