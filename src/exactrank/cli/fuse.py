@@ -11,6 +11,7 @@ from exactrank.cli.cluster import shards_at
 from exactrank.cli.common import (
     Force,
     Json,
+    Machine,
     Seed,
     StrictReading,
     Systems,
@@ -81,6 +82,7 @@ def fuse(
     measure: Annotated[
         str, measure_option("The measure to tune for, e.g. nDCG@10, 'AP(rel=2)' or 'nDCG@10 subject to R@100 >= 0.8'.")
     ] = "nDCG@10",
+    machine: Machine = None,
     engine: Engine = None,
     depth: Depth = None,
     normalize: Normalize = None,
@@ -119,13 +121,14 @@ def fuse(
             )
         judged: RankingData | Shards
         if run:
-            judged = judged_runs(data, run)
+            judged, graded = judged_runs(data, run), None if machine is None else judged_runs(machine, run)
         else:
             options = replace(reading, columns=replace(reading.columns, features=tuple(system or ())))
             judged = shards_at(data, False, options) or read(data, options)
+            graded = None if machine is None else read(machine, options)
         query_features = None if by is None else read_query_features(by)
         result = fuse_systems(
-            judged, systems=system, measure=measure, engine=engine, depth=depth, normalize=normalize, absent=absent,
+            judged, machine=graded, systems=system, measure=measure, engine=engine, depth=depth, normalize=normalize, absent=absent,
             nonnegative=not allow_negative, by=query_features, folds=folds, bootstrap=bootstrap, cells=cells, seed=seed,
             threads=threads, progress=not as_json,
         )  # fmt: skip
@@ -219,7 +222,8 @@ def _print(result: "Fusion") -> None:
         verdict += " a local optimum: no change of a single weight improves it."
     by_query = [] if result.by is None else [f"{result.by.remark[0].upper()}{result.by.remark[1:]}."]
     constraints = [f"{constraint} holds: {value:.4f}." for constraint, value in result.constraints.items()]
-    show(weights, " ".join([verdict, *constraints, *by_query]), *tables)
+    corrected = [] if result.machine is None else [f"Corrected by the machine's grades: {result.machine.remark}."]
+    show(weights, " ".join([verdict, *constraints, *by_query, *corrected]), *tables)
 
 
 def _comparison_table(kind: str, title: str, caption: str | None, rows: "tuple[RankingComparison, ...]", result: "Fusion") -> "PlainTable":

@@ -92,7 +92,7 @@ def rotate_parts(paths: Sequence[str | os.PathLike[str]], options: ReadOptions) 
             if part_of.setdefault(qid, number) != number:
                 raise DataError(f"query {qid} is in {paths[part_of[qid]]} and in {paths[number]}; a query must be in one part alone")
     rotations = [[*parts[k:], *parts[:k]] for k in range(len(parts))]
-    return [Fold(f"Fold{k}", _join(train), valid, test) for k, (*train, valid, test) in enumerate(rotations, 1)]
+    return [Fold(f"Fold{k}", join(train), valid, test) for k, (*train, valid, test) in enumerate(rotations, 1)]
 
 
 def _read_to_one_width(files: Sequence[Path], options: ReadOptions, read: Callable[[Path, ReadOptions], RankingData]) -> list[RankingData]:
@@ -104,7 +104,7 @@ def _read_to_one_width(files: Sequence[Path], options: ReadOptions, read: Callab
     return [read(file, replace(options, n_features=len(names), first_feature=int(names[0]))) for file in files]
 
 
-def _join(parts: Sequence[RankingData]) -> RankingData:
+def join(parts: Sequence[RankingData]) -> RankingData:
     """Return the queries of all ``parts``, with the features of the first."""
     first = parts[0]
     levels = {name: levels_in((level for part in parts for level in part.levels.get(name, ())), name) for name in first.levels}

@@ -163,10 +163,10 @@ def tune_by_query(
     answers = [values(tuned, tune_moves(problem, tuned, z, w)) for tuned, w in zip(best, left_out.values(), strict=True)]
     query_weight = problem.data.weights
     by_shrinkage = [list(zip(left_out, rows_of_r, strict=True)) for rows_of_r in zip(*answers, strict=True)]
-    held_out, unbiased = held_out_values(by_shrinkage, fold, query_weight)
+    held_out, unbiased = held_out_values(by_shrinkage, fold, problem)
     gains = unbiased - held_out[0]
     best_shrinkage = first_best([mean_over_queries(row, query_weight) for row in held_out])
-    gain, interval = means({"gain": gains}, query_weight, draws)["gain"]
+    gain, interval = means({"gain": gains}, problem, draws)["gain"]
     if not gain > 0 or gain < _standard_error(gains, query_weight):
         best_shrinkage = 0
     r = SHRINKAGES[best_shrinkage]

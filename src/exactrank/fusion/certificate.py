@@ -50,7 +50,12 @@ class Certificate:
 def certifiable(problem: FusionProblem) -> bool:
     """Return whether the bound holds for this measure; rounding to single precision (ties='docid') could reverse a certain order."""
     measure = problem.measure
-    if not isinstance(measure, Positional) or measure.normalizer == "mean_ideal" or measure.ties == "docid":
+    if (
+        problem.corrected is not None
+        or not isinstance(measure, Positional)
+        or measure.normalizer == "mean_ideal"
+        or measure.ties == "docid"
+    ):
         return False
     discounts, useful = measure.discounts(min(measure.cutoff, problem.data.longest)), measure.usefulness(problem.data.y)
     return bool(np.all(np.diff(discounts) <= 0) and np.all(discounts >= 0) and np.all(useful >= 0))

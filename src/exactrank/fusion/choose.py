@@ -19,7 +19,6 @@ from exactrank.fusion.problem import Combine, FusionProblem, QuerySteps, Weights
 from exactrank.fusion.resample import Draws, RankingComparison, means
 from exactrank.fusion.search import tune_weights
 from exactrank.learning.objectives.step_function import SAME_VALUE
-from exactrank.measures.bound import mean_over_queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +32,12 @@ class NormalizationChoice:
 
 def choose(problems: Mapping[str, FusionProblem], combine: Combine, fold: Rows, draws: Draws, seed: int) -> NormalizationChoice:
     """Choose the best of several normalizations, the first of equals, measured with the scores that ``combine`` gives."""
-    names, weight = list(problems), next(iter(problems.values())).data.weights
+    names, first = list(problems), next(iter(problems.values()))
     values = [_values(problem, combine, pairs_left_out(problem, fold), seed) for problem in problems.values()]
-    held_out, unbiased = held_out_values(values, fold, weight)
-    best = first_best([mean_over_queries(row, weight) for row in held_out])
-    values_by_name = means(dict(zip(names, held_out, strict=True)), weight, draws)
-    gains = means({name: held_out[best] - held_out[c] for c, name in enumerate(names) if c != best}, weight, draws)
+    held_out, unbiased = held_out_values(values, fold, first)
+    best = first_best([first.mean(row) for row in held_out])
+    values_by_name = means(dict(zip(names, held_out, strict=True)), first, draws)
+    gains = means({name: held_out[best] - held_out[c] for c, name in enumerate(names) if c != best}, first, draws, best_weight=True)
     rows = tuple(RankingComparison(name, *values_by_name[name], *gains.get(name, (None, None))) for name in names)
     return NormalizationChoice(names[best], unbiased, rows)
 
@@ -46,7 +45,7 @@ def choose(problems: Mapping[str, FusionProblem], combine: Combine, fold: Rows, 
 PairValues = Sequence[tuple[tuple[int, int], PerQuery]]  #: of every query, by the folds without which weights were tuned
 
 
-def held_out_values(candidates: Sequence[PairValues], fold: Rows, weight: PerQuery) -> tuple[npt.NDArray[np.float64], PerQuery]:
+def held_out_values(candidates: Sequence[PairValues], fold: Rows, problem: FusionProblem) -> tuple[npt.NDArray[np.float64], PerQuery]:
     """Return the value of each held-out query by each candidate, and by the best of them, chosen without the query's fold."""
     folds = range(int(fold.max()) + 1)
     held_out, without = np.full((len(candidates), len(fold)), np.nan), np.full((len(candidates), len(folds), len(fold)), np.nan)
@@ -60,15 +59,15 @@ def held_out_values(candidates: Sequence[PairValues], fold: Rows, weight: PerQue
                     without[c, g, in_fold] = values[in_fold]
     unbiased = np.full(len(fold), np.nan)
     for f in folds:
-        best = first_best([mean_over_queries(values[f], weight) for values in without])
+        best = first_best([problem.mean(values[f]) for values in without])
         unbiased[fold == f] = held_out[best, fold == f]
     return held_out, unbiased
 
 
 def pairs_left_out(problem: FusionProblem, fold: Rows) -> dict[tuple[int, int], PerQuery]:
     """Return the query weights without each fold (the same number twice) and without each pair of folds."""
-    weight, folds = problem.data.weights, range(int(fold.max()) + 1)
-    left_out = {pair: weight * ~np.isin(fold, pair) for pair in [*((f, f) for f in folds), *combinations(folds, 2)]}
+    folds = range(int(fold.max()) + 1)
+    left_out = {pair: problem.query_weights(~np.isin(fold, pair)) for pair in [*((f, f) for f in folds), *combinations(folds, 2)]}
     return {pair: query_weight for pair, query_weight in left_out.items() if problem.has_queries(query_weight)}
 
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from exactrank._support.arguments import check_count, check_number
-from exactrank._support.arrays import PerQuery
+from exactrank._support.arrays import PerQuery, Rows
 from exactrank._support.progress_bars import Advance, ProgressLine, progress_listener, step_listener
 from exactrank.data.folds import bootstrap_counts, deal_folds
 from exactrank.data.ranking_data import RankingData, check_data
@@ -36,7 +37,7 @@ from exactrank.fusion.systems import select_systems, systems_in_shards
 from exactrank.learning.objectives.step_function import SAME_VALUE
 from exactrank.measures.base import Measure
 from exactrank.measures.bootstrap import MOST_RESAMPLES
-from exactrank.measures.bound import mean_over_queries
+from exactrank.measures.corrected_queries import ROUNDS, STABLE, CorrectedQueries
 from exactrank.measures.goal import Goal, infeasible, parse_goal
 
 CONSTANTS = (60, 10, 1)  #: of reciprocal ranks, where all normalizations are tried
@@ -58,6 +59,7 @@ DECIMALS = range(2, 10)  #: of weights in a configuration
 def fuse(
     data: RankingData | Shards,
     *,
+    machine: RankingData | None = None,
     systems: Sequence[str] | None = None,
     measure: str | Measure = "nDCG@10",
     engine: str | None = None,
@@ -94,6 +96,12 @@ def fuse(
     ``measure`` may have constraints, as in ``nDCG@10 subject to revenue@10 >= 0.31``: for two systems the result is the global optimum of
     the weights that satisfy them, for more a local one, without a certificate.
 
+    ``machine`` has a machine's grades, such as a language model's, of the queries of ``data`` and of further ones, with the scores of the
+    same systems. The weights then maximize the mean of all these queries as the grades of people correct it
+    (`exactrank.measures.corrected_queries`), and cross-validation, intervals and gains are corrected, too; `Fusion.machine` says what the
+    machine's grades are worth. Their weight is chosen at equal weights of the systems, and again at the best weights until it is stable;
+    where it is 0, the result is that of ``data`` alone.
+
     ``progress=True`` shows the current step in a terminal or a notebook; a function is called with an `Advance` before each step.
 
     >>> X = [[3.0, 0.1], [2.0, 0.9], [1.0, 0.8], [9.0, 0.7], [8.0, 0.9], [1.0, 0.2]]
@@ -104,42 +112,48 @@ def fuse(
     """
     check_data(data, Shards)
     goal, target = parse_goal(measure), None if engine is None else ENGINES[engine]
+    corrected = None if machine is None else _corrected_queries(data, machine, systems, goal)
     normalizations, absent_rule = _normalizations(target, normalize, folds), _absent_rule(target, absent)
     depth = DEPTH if depth is None and target else depth
     parsed = goal.measure
+    if by is not None and corrected is not None:
+        raise SettingError("by chooses weights by query by the grades of people alone; leave out machine, or by")
     if by is not None and (goal.constraints or len(normalizations) > 1 or folds < 3):
         raise SettingError(
             "by chooses weights by query on held-out queries, for one measure and one normalization; leave out constraints, give normalize,"
             " and at least 3 folds"
         )
     _check(parsed, target, depth, nonnegative, folds, bootstrap, cells, tolerance)
-    if isinstance(data, Shards):
-        data = systems_in_shards(data, systems, [term.column for term in goal.measures if term.column is not None])
-    names = data.feature_names if systems is None else systems
-    lists, *constraint_lists = (_system_lists(with_grades_of(data, term)[0], names, target, depth) for term in goal.measures)
+    judged: RankingData | Shards = data if corrected is None else corrected.data
+    if isinstance(judged, Shards):
+        judged = systems_in_shards(judged, systems, [term.column for term in goal.measures if term.column is not None])
+    names = judged.feature_names if systems is None else systems
+    lists, *constraint_lists = (_system_lists(with_grades_of(judged, term)[0], names, target, depth) for term in goal.measures)
     check_systems(lists, folds)
     with progress_listener(progress, "fuse", lambda advance: ProgressLine(None, advance.running[0])) as listener:
         begin = step_listener(listener, 3 + (len(normalizations) > 1) + (by is not None))
         begin(f"normalizing scores of {lists.n_documents:,} documents")
         problems = {
-            name: _goal_problem([lists, *constraint_lists], goal, name, absent_rule, nonnegative, threads) for name in normalizations
+            name: _goal_problem([lists, *constraint_lists], goal, name, absent_rule, nonnegative, threads, corrected)
+            for name in normalizations
         }
         check_relevance(problems[normalizations[0]], lists)
 
-        queries, weight, combine = lists.n_queries, lists.weights, (target and target.combine) or weighted_sum
-        fold = deal_folds(queries, folds, seed) if folds else np.zeros(0, np.int64)
-        rng = np.random.default_rng([seed, 2])
-        draws = np.array([bootstrap_counts(queries, rng) for _ in range(bootstrap)], np.float64)
+        combine = (target and target.combine) or weighted_sum
+        fold, draws = _folds_and_draws(lists.n_queries, corrected, folds, bootstrap, seed)
         if len(normalizations) > 1:
             begin(f"comparing {len(normalizations)} normalizations")
         choice = choose(problems, combine, fold, draws, seed) if len(normalizations) > 1 else None
         normalization = choice.name if choice else normalizations[0]
-        problem = problems[normalization]
-        measured = problem if combine is weighted_sum else problem.with_combine(combine)
-
         begin("tuning the weights")
-        trainings = {f: train_weight for f in range(folds) if problem.has_queries(train_weight := weight * (fold != f))}
-        best = _best(problem, list(trainings.values()), tolerance, cells, seed)
+        problem, trainings, best = _tune(problems[normalization], fold, folds, tolerance, cells, seed)
+        if isinstance(data, RankingData) and corrected is not None and problem.machine_weight == 0:  # the machine's grades add nothing
+            fusion = fuse(
+                data, systems=systems, measure=measure, engine=engine, depth=depth, normalize=normalize, absent=absent,
+                nonnegative=nonnegative, folds=folds, bootstrap=bootstrap, tolerance=tolerance, cells=cells, seed=seed, threads=threads,
+            )  # fmt: skip
+            return replace(fusion, machine=problem.corrected_mean(problem.per_query(best.weights), 0.0))
+        measured = problem if combine is weighted_sum else problem.with_combine(combine)
         weights = _in_decimals(measured, best.weights) if target else best.weights
         constraints = _constraint_values(measured, goal, weights)
         in_sample, held_out = measured.per_query(weights), np.full(len(fold), np.nan)
@@ -158,10 +172,10 @@ def fuse(
             normalize=normalization,
             absent=absent_rule,
             measure=parsed,
-            value=mean_over_queries(in_sample, weight),
+            value=problem.mean(in_sample),
             interval=best.interval,
             bootstrap_interval=bootstrap_intervals_of(problem, best.weights, draws, best.segments),
-            cross_validated=mean_over_queries(held_out, weight) if folds else None,
+            cross_validated=problem.mean(held_out) if folds else None,
             optimum="global" if best.sweep else "certified" if best.certificate else "local",
             certificate=best.certificate,
             comparison=compare_rankings(lists, measured, in_sample, held_out if folds else None, draws),
@@ -171,18 +185,57 @@ def fuse(
             normalizations=choice.comparison if choice else (),
             constraints=constraints,
             by=None if by_query is None else by_query.weights,
+            machine=None if corrected is None else problem.corrected_mean(held_out if folds else in_sample, problem.machine_weight),
         )
 
 
+def _corrected_queries(data: RankingData | Shards, machine: RankingData, systems: Sequence[str] | None, goal: Goal) -> CorrectedQueries:
+    """Return the queries of people and of a machine, with the same systems."""
+    check_data(machine, name="machine")
+    if not isinstance(data, RankingData):
+        raise IncompatibleError("machine corrects the grades of data in one file; read the data with er.read")
+    if goal.constraints:
+        raise IncompatibleError(
+            f"the mean is corrected by the machine's grades, but {goal.constraints[0]} would not be; leave out one of them"
+        )
+    if systems is None and machine.feature_names == data.feature_names:
+        return CorrectedQueries.of(data, machine)
+    names = data.feature_names if systems is None else systems
+    return CorrectedQueries.of(select_systems(data, names), select_systems(machine, names))
+
+
+def _folds_and_draws(
+    queries: int, corrected: CorrectedQueries | None, folds: int, bootstrap: int, seed: int
+) -> tuple[Rows, npt.NDArray[np.float64]]:
+    """Return the fold of each query, and how often each bootstrap sample draws it; the same of a query of people and its twin."""
+    if corrected is None:
+        rng = np.random.default_rng([seed, 2])
+        fold = deal_folds(queries, folds, seed) if folds else np.zeros(0, np.int64)
+        return fold, np.array([bootstrap_counts(queries, rng) for _ in range(bootstrap)], np.float64)
+    numbers = min(corrected.people, corrected.further)
+    if folds > numbers:
+        raise DataError(f"{numbers} queries cannot form {folds} folds; give folds={numbers} or less, or 0 for none")
+    fold, draws = _folds_and_draws(corrected.people, None, folds, bootstrap, seed)
+    further_fold, further_draws = _folds_and_draws(corrected.further, None, folds, bootstrap, seed)
+    return corrected.by_query(fold, further_fold), corrected.by_query(draws, further_draws)
+
+
 def _goal_problem(
-    lists: Sequence[RankingData], goal: Goal, normalization: str, absent: str, nonnegative: bool, threads: int | None
+    lists: Sequence[RankingData],
+    goal: Goal,
+    normalization: str,
+    absent: str,
+    nonnegative: bool,
+    threads: int | None,
+    corrected: CorrectedQueries | None,
 ) -> FusionProblem:
     """Return the problem of the goal's measure, with those of its constraints; ``lists`` have the grades that each reads."""
     problem, *limits = (
         problem_of(data, replace(measure, column=None), normalization, absent, nonnegative, threads)
         for data, measure in zip(lists, goal.measures, strict=True)
     )
-    return replace(problem, limits=tuple(zip(limits, goal.constraints, strict=True)))
+    problem = replace(problem, limits=tuple(zip(limits, goal.constraints, strict=True)), corrected=corrected)
+    return problem if corrected is None else problem.with_best_machine_weight(np.full(problem.systems, 1 / problem.systems))
 
 
 def _constraint_values(problem: FusionProblem, goal: Goal, weights: Weights) -> dict[str, float]:
@@ -262,13 +315,13 @@ def _check(
 
 def _in_decimals(problem: FusionProblem, weights: Weights) -> Weights:
     """Round the weights to the fewest decimals that keep their value; the absolute values still add up to 1."""
-    value = problem.value(weights, problem.data.weights)
+    value = problem.value(weights, problem.query_weights())
     for digits in DECIMALS:
         short = np.round(weights, digits)
         largest = int(np.argmax(np.abs(short)))
         rest = np.abs(np.delete(short, largest)).sum()
         short[largest] = np.copysign(np.round(1 - rest, digits), short[largest])
-        if problem.value(short, problem.data.weights) >= value - SAME_VALUE:
+        if problem.value(short, problem.query_weights()) >= value - SAME_VALUE:
             break
     return short
 
@@ -285,11 +338,37 @@ class _Best:
     certificate: Certificate | None = None
 
 
-def _best(problem: FusionProblem, trainings: Sequence[PerQuery], tolerance: float, cells: int | None, seed: int) -> _Best:
-    """Return the global optimum of two systems, or the end of coordinate ascent of more; certified for three if possible."""
-    even = problem.data.weights
+def _tune(
+    problem: FusionProblem, fold: Rows, folds: int, tolerance: float, cells: int | None, seed: int
+) -> tuple[FusionProblem, list[int], _Best]:
+    """Return the problem, the folds without which there is something to train on, and the best weights.
+
+    A machine's grades get the best machine weight at the best weights, which are then sought again until it is stable.
+    """
+    segments = [QuerySteps.of(problem, start, end) for start, end in all_weights(2, problem.nonnegative)] if problem.systems == 2 else []
+    for rounds_left in reversed(range(1 if problem.corrected is None else ROUNDS)):
+        trainings = {f: weights for f in range(folds) if problem.has_queries(weights := problem.query_weights(fold != f))}
+        best = _best(problem, segments, list(trainings.values()), tolerance, cells, seed)
+        if not rounds_left:
+            break
+        again = problem.with_best_machine_weight(best.weights)
+        if abs(again.machine_weight - problem.machine_weight) < STABLE:
+            break
+        problem = again
+    return problem, list(trainings), best
+
+
+def _best(
+    problem: FusionProblem,
+    segments: Sequence[QuerySteps],
+    trainings: Sequence[PerQuery],
+    tolerance: float,
+    cells: int | None,
+    seed: int,
+) -> _Best:
+    """Return the global optimum of two systems by their ``segments``, or the end of coordinate ascent of more; certified if possible."""
+    even = problem.query_weights()
     if problem.systems == 2:
-        segments = [QuerySteps.of(problem, start, end) for start, end in all_weights(2, problem.nonnegative)]
         sweep = best_of(steps.sweep(even) for steps in segments)
         ends = zip(*(sweep.weights(alpha).tolist() for alpha in (sweep.best.low, sweep.best.high)), strict=True)
         interval = tuple((min(pair), max(pair)) for pair in ends)

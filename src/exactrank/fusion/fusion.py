@@ -32,6 +32,7 @@ from exactrank.fusion.problem import FusionProblem, Sweep, weighted_sum
 from exactrank.fusion.resample import Pair, RankingComparison
 from exactrank.fusion.systems import Source, select_systems, systems_without_grades
 from exactrank.measures.base import Measure
+from exactrank.measures.machine_grades import CorrectedMean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +42,7 @@ Frame = TypeVar("Frame")  #: a pandas, polars or Arrow frame
 Optimum = Literal["global", "certified", "local"]
 OPTIMA: Mapping[str, Optimum] = {"global": "global", "certified": "certified", "local": "local"}
 NAMED = 5  #: systems that ``repr`` names
-OPTIONAL = ("constraints", "by")  #: parts of a record that are left out if there are none
+OPTIONAL = ("constraints", "by", "machine")  #: parts of a record that are left out if there are none
 SIZE = 10  #: documents of a result, where the measure has no cutoff
 BEST = COLORS[1]
 PICTURE_COLUMNS = 1500  #: approximate width of a picture in pixels
@@ -67,6 +68,7 @@ class FusionRecord:
     normalizations: tuple[RankingComparison, ...]
     constraints: Mapping[str, float] | None
     by: QueryWeights | None
+    machine: CorrectedMean | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,6 +93,7 @@ class Fusion(Tabular, Plottable):
     normalizations: tuple[RankingComparison, ...] = ()  #: held-out values of all that were compared, with the gain of the chosen one
     constraints: Mapping[str, float] = field(default_factory=dict)  #: satisfied by the weights, each with the value of its measure
     by: QueryWeights | None = None  #: how weights depend on the query, or what that would have gained
+    machine: CorrectedMean | None = None  #: the cross-validated value, or in sample without folds, if a machine's grades correct it
 
     def predict(self, data: RankingData, by: ByQuery | None = None) -> PerDocument:
         """Return the fused score of each row of ``data``, in the caller's order; -inf for a document that is not ranked.
@@ -222,6 +225,7 @@ class Fusion(Tabular, Plottable):
             normalizations=self.normalizations,
             constraints=self.constraints or None,
             by=self.by,
+            machine=self.machine,
         )
         content = {name: value for name, value in encode_dataclass(record).items() if value is not None or name not in OPTIONAL}
         header: dict[str, JSONValue] = {"format": FORMAT, "version": VERSION, "library": __version__}
@@ -233,7 +237,9 @@ class Fusion(Tabular, Plottable):
         rest = f", … and {len(self.systems) - NAMED:,} more" if len(self.systems) > NAMED else ""
         constraints = "".join(f", {constraint} ({value:.4f})" for constraint, value in self.constraints.items())
         by = f" by {self.by.names}" if self.by is not None and self.by.is_kept else ""
-        return f"Fusion({self.measure} {self.value:.4f}{constraints} with {weights}{rest}{by}; {self.normalize}, {self.optimum} optimum)"
+        machine = "" if self.machine is None else f", corrected: {self.machine.remark}"
+        how = f"{self.normalize}, {self.optimum} optimum{machine}"
+        return f"Fusion({self.measure} {self.value:.4f}{constraints} with {weights}{rest}{by}; {how})"
 
     def _columns(self) -> dict[str, Values]:
         intervals = self.bootstrap_interval or [(np.nan, np.nan)] * len(self.systems)

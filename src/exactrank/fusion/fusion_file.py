@@ -72,6 +72,7 @@ def read_fusion(record: JSONObject, path: str) -> Fusion:
         normalizations=content.normalizations,
         constraints=content.constraints or {},
         by=content.by,
+        machine=content.machine,
     )
 
 

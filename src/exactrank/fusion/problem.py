@@ -35,12 +35,14 @@ from exactrank._support.threads import Pool, thread_count
 from exactrank.data.ranking_data import RankingData
 from exactrank.fusion.normalize import Retrieved, SystemScores
 from exactrank.learning.objectives.constrained import constrain
-from exactrank.learning.objectives.line_search import check_pairs
-from exactrank.learning.objectives.profile import profile, ray_of
+from exactrank.learning.objectives.line_search import LineSearch, check_pairs
+from exactrank.learning.objectives.profile import ray_of
 from exactrank.learning.objectives.step_function import LEAST_WIDTH, SAME_VALUE, Interval, StepFunction
 from exactrank.measures.base import Measure
 from exactrank.measures.bound import BoundMeasure, mean_over_queries
+from exactrank.measures.corrected_queries import CorrectedQueries
 from exactrank.measures.goal import Constraint
+from exactrank.measures.machine_grades import CorrectedMean
 
 Weights = npt.NDArray[np.float64]  #: one per system
 Combine = Callable[[Weights, SystemScores], PerDocument]  #: systems' scores to fused ones
@@ -116,6 +118,8 @@ class FusionProblem:
     threads: int | None = None
     combine: Combine = weighted_sum  #: of the scores that are measured; sweeps are of (1) in double precision
     limits: "tuple[tuple[FusionProblem, Constraint], ...]" = ()  #: other measures of the same systems, with their constraints
+    corrected: CorrectedQueries | None = None  #: which queries people and a machine have graded; None without a machine
+    machine_weight: float = 0.0  #: of its grades
 
     @property
     def systems(self) -> int:
@@ -135,6 +139,24 @@ class FusionProblem:
     def has_queries(self, query_weight: PerQuery) -> bool:
         """Return whether there is a query to tune on."""
         return bool(np.any(query_weight[~self.is_skipped]))
+
+    def query_weights(self, counts: npt.NDArray[np.float64] | npt.NDArray[np.bool_] | float = 1.0) -> PerQuery:
+        """Return the weight of each query, if it is drawn ``counts`` times; signed if a machine's grades correct the mean."""
+        weight = self.data.weights * counts
+        return weight if self.corrected is None else self.corrected.weights(self.machine_weight, weight, self.is_skipped)
+
+    def mean(self, values: PerQuery) -> float:
+        """Return the mean of the queries' ``values``; NaN is left out."""
+        return mean_over_queries(values, self.query_weights(~np.isnan(values)))
+
+    def with_best_machine_weight(self, weights: Weights) -> "FusionProblem":
+        """Return the problem with the machine weight of the least variance at ``weights``."""
+        return replace(self, machine_weight=self.corrected_mean(self.per_query(weights)).machine_weight)
+
+    def corrected_mean(self, values: PerQuery, machine_weight: float | None = None) -> CorrectedMean:
+        """Return the corrected mean of the queries' ``values``, with the best machine weight unless another is given."""
+        assert self.corrected is not None
+        return self.corrected.mean(values, self.data.weights, machine_weight)
 
     def part(self, queries: Rows) -> "FusionProblem":
         """Return the problem of some of the queries."""
@@ -168,8 +190,10 @@ class FusionProblem:
 
     def sweep(self, start: Weights, end: Weights, query_weight: PerQuery) -> Sweep:
         """Return the measure on the segment from ``start`` to ``end``, (2)."""
-        ray = self.ray(start, end)
-        steps = profile(self.data, *ray, self.measure, low=0.0, high=1.0, weight=query_weight, threads=self.threads)
+        scores, direction = ray_of(self.data, *self.ray(start, end))
+        search = LineSearch(replace(self.bound, weights=query_weight))
+        search.start(scores)
+        steps = search.profile(direction, 0.0, 1.0).part(0.0, 1.0)
         limits = [(limit.sweep(start, end, query_weight).steps, constraint) for limit, constraint in self.limits]
         return Sweep(start, end, constrain(steps, limits) if limits else steps)
 

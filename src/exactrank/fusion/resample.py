@@ -53,7 +53,7 @@ def bootstrap_intervals_of(
     """Return the 95% interval of each of the best ``weights``; ``segments`` hold all weights of two systems, otherwise nothing."""
     if not len(draws):
         return None
-    query_weights = [problem.data.weights * counts for counts in draws if problem.has_queries(problem.data.weights * counts)]
+    query_weights = [weights for weights in map(problem.query_weights, draws) if problem.has_queries(weights)]
     if segments:
         return tuple(middle_of(np.reshape(best_weights(segments, query_weights, problem.threads), (-1, 2))))
     samples = np.tile(weights, (len(query_weights), 1))
@@ -81,15 +81,25 @@ def compare_rankings(
     """Compare all baselines, the tuned weights on their own queries, and the cross-validated weights."""
     baselines = baseline_values(data, problem)
     rows = {**baselines, "tuned, in sample": in_sample} | ({} if held_out is None else {"tuned, held out": held_out})
-    row_means = means(rows, problem.data.weights, draws)
+    row_means = means(rows, problem, draws)
     gains = {}
     if held_out is not None:
-        gains = means({name: held_out - values for name, values in baselines.items()}, problem.data.weights, draws)
+        gains = means({name: held_out - values for name, values in baselines.items()}, problem, draws, best_weight=True)
     return tuple(RankingComparison(name, *row_means[name], *gains.get(name, (None, None))) for name in rows)
 
 
-def means(rows: Mapping[str, PerQuery], weight: PerQuery, draws: Draws) -> dict[str, tuple[float, Pair | None]]:
-    """Return the mean over queries of each row, and its interval if there are draws."""
+def means(
+    rows: Mapping[str, PerQuery], problem: FusionProblem, draws: Draws, *, best_weight: bool = False
+) -> dict[str, tuple[float, Pair | None]]:
+    """Return the mean over queries of each row, and its interval if there are draws.
+
+    Means that a machine's grades correct have the machine weight of the problem, or each the best of its own (``best_weight``).
+    """
+    if problem.corrected is not None:
+        machine_weight = None if best_weight else problem.machine_weight
+        corrected = {name: problem.corrected_mean(values, machine_weight) for name, values in rows.items()}
+        return {name: (mean.mean, mean.interval if len(draws) else None) for name, mean in corrected.items()}
+    weight = problem.data.weights
     intervals: Sequence[Pair | None] = [None] * len(rows)
     if len(draws):
         per_query = np.stack(list(rows.values()))

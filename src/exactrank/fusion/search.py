@@ -42,7 +42,7 @@ def tune_weights(problem: FusionProblem, query_weights: Sequence[PerQuery], seed
 def sample_queries(problem: FusionProblem, query_weights: Sequence[PerQuery], seed: int) -> Rows | None:
     """Return the queries to search first; None if all can be searched at once, or if no query of a sample counts."""
     number = problem.data.n_queries * SAMPLED_DOCUMENTS // problem.data.n_documents
-    if number >= problem.data.n_queries:
+    if number >= problem.data.n_queries or problem.corrected is not None:  # whose queries belong together
         return None
     queries = np.sort(np.random.default_rng([seed, 4]).permutation(problem.data.n_queries)[: max(1, number)])
     countable = ~problem.is_skipped[queries]
@@ -106,7 +106,7 @@ def flat_range(problem: FusionProblem, weights: Weights, j: int) -> tuple[float,
     for start, end in coordinate(problem, weights, j):
         alpha = weights[j] * end[j]
         if alpha >= 0:
-            points = problem.sweep(start, end, problem.data.weights).steps.breakpoints
+            points = problem.sweep(start, end, problem.query_weights()).steps.breakpoints
             points = np.concatenate([[0.0], points[(points > 0) & (points < 1)], [1.0]])
             at = int(np.clip(np.searchsorted(points, alpha, "right"), 1, len(points) - 1))
             low, high = sorted((float(points[at - 1] * end[j]), float(points[at] * end[j])))

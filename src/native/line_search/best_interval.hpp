@@ -36,6 +36,10 @@ private:
     double unit_ = std::ldexp(1.0, exponent_);
 };
 
+// What a mean never exceeds in size if no query does `peak`: weights below 0 may add up to more than their `total`. `size` is the sum of
+// their sizes.
+inline double peak_of_sum(double peak, double total, double size) { return total > 0 && size > total ? peak * (size / total) : peak; }
+
 struct FixedEvent {
     double at;
     std::int64_t change;

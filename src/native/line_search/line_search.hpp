@@ -7,7 +7,8 @@
 // of them is followed alone, through its own crossings. Where many lines matter they are taken by windows.hpp, some crossings at
 // a time. Queries are merged through a histogram over alpha, and only the events in the bins that can hold the optimum are kept and sorted
 // (kept_events.hpp): a sample of the queries says which are likely to; where it was wrong, the search is made again. The events of
-// a query that has very many are not kept: streamed_best.hpp merges them as they come.
+// a query that has very many are not kept: streamed_best.hpp merges them as they come. A query of negative weight is searched as one of
+// positive weight, so that its documents of no worth are worth nothing here too, and what it finds counts with the opposite sign.
 #pragma once
 
 #include <atomic>
@@ -47,7 +48,7 @@ public:
         document_.resize(documents), worth_.resize(documents);
         constant_.resize(queries), least_.resize(queries), retrieved_.resize(queries);
         has_ties_.resize(queries), alike_.resize(queries), left_out_.resize(queries);
-        counted_.resize(queries);
+        counted_.resize(queries), is_negative_.resize(queries);
         weigh(measure, total, peak);
     }
     std::size_t documents() const { return worth_.size(); }
@@ -67,7 +68,7 @@ public:
             for (std::size_t q = starts_[b]; q < starts_[b + 1]; ++q) rank_one(q, scratch);
         });
         std::int64_t sum = 0;
-        for (const double value : value_) sum += fixed_(value);
+        for (std::size_t q = 0; q < value_.size(); ++q) sum += fixed_(sense(q) * value_[q]);
         return sum;
     }
     std::size_t rankings() const { return rankings_; }
@@ -156,7 +157,8 @@ public:
                     const std::int64_t i = begin + document_[begin + p];
                     lines.score[p] = score_[i], lines.worth[p] = worth_[i], lines.slope[p] = static_cast<double>(slopes[i]);
                 }
-                leftmost[b] += constant_[q] + jumping_points(lines, n, cutoff_, discount_.data(), drop_.data(), order, events[b]);
+                leftmost[b] += sense(q) * (constant_[q] + jumping_points(lines, n, cutoff_, discount_.data(), drop_.data(), order, events[b]));
+                for (auto event = events[b].begin() + before; event != events[b].end(); ++event) event->change *= sense(q);
                 counts[q] = static_cast<std::int64_t>(events[b].size()) - before;
             }
         });
@@ -174,13 +176,15 @@ public:
     }
 
 private:
+    // By what the value of a query is multiplied, beside the size of its weight.
+    double sense(std::size_t q) const { return is_negative_[q] ? -1.0 : 1.0; }
     // What each document is worth at rank 1 (with a discount of 1) to the mean over all queries.
     void weigh(const BoundMeasure& measure, std::optional<double> of_all, std::optional<double> peak) {
         const Kernel& kernel = *measure.kernel;
         const std::span<const double> weight = measure.weight;
         const std::vector<double>& discount = *kernel.common_discount();
         Scratch scratch;
-        double total = 0;
+        double total = 0, size = 0;
         std::size_t longest = 0;
         std::vector<double> largest;  // of the discounts down to a rank
         for (const double d : discount) largest.push_back(std::max(largest.empty() ? 0.0 : largest.back(), std::abs(d)));
@@ -191,20 +195,21 @@ private:
             const Ranked query{measure.grades.data() + indptr_[q], nullptr, nullptr, count, count};
             const double empty = kernel.is_empty(query) ? kernel.value(query, scratch) : 0.0;
             counted_[q] = !std::isnan(empty);
-            total += counted_[q] ? weight[q] : 0.0;
-            constant_[q] = std::isnan(empty) ? 0.0 : empty * weight[q];
+            total += counted_[q] ? weight[q] : 0.0, size += counted_[q] ? std::abs(weight[q]) : 0.0;
+            is_negative_[q] = weight[q] < 0;
+            constant_[q] = std::isnan(empty) ? 0.0 : empty * std::abs(weight[q]);
             double* worth = worth_.data() + indptr_[q];
             kernel.worths(query, scratch, worth);
             double most = std::isnan(empty) ? 0.0 : std::abs(empty);
             for (std::int32_t i = 0; i < count; ++i)
                 most += std::abs(worth[i]) * (largest.empty() ? 0.0 : largest[std::min<std::size_t>(count, largest.size()) - 1]);
             peak_ = std::max(peak_, std::isnan(most) ? HUGE_VAL : most);
-            for (std::int32_t i = 0; i < count; ++i) worth[i] *= weight[q];
+            for (std::int32_t i = 0; i < count; ++i) worth[i] *= std::abs(weight[q]);
             left_out_[q] = alike_[q] = weight[q] == 0;
             longest = std::max<std::size_t>(longest, count);
         }
         total_weight_ = of_all.value_or(total);
-        peak_ = peak.value_or(peak_);
+        peak_ = peak.value_or(peak_of_sum(peak_, total, size));
         fixed_ = FixedPoint(peak_);
         for (double& worth : worth_) worth /= total_weight_;
         for (double& constant : constant_) constant /= total_weight_;
@@ -276,9 +281,10 @@ private:
         scratch.kept.clear();
         for (std::size_t q = starts_[b]; q < starts_[b + 1]; ++q) {
             scratch.events.clear();
-            sum.right += fixed_(along.high > 0 ? search(along.slopes, q, +1, along.high, scratch, found.unkept[b]) : value_[q]);
-            sum.left += fixed_(along.low < 0 ? search(along.slopes, q, -1, -along.low, scratch, found.unkept[b]) : value_[q]);
-            for (const Event& event : scratch.events) {
+            sum.right += fixed_(sense(q) * (along.high > 0 ? search(along.slopes, q, +1, along.high, scratch, found.unkept[b]) : value_[q]));
+            sum.left += fixed_(sense(q) * (along.low < 0 ? search(along.slopes, q, -1, -along.low, scratch, found.unkept[b]) : value_[q]));
+            for (Event& event : scratch.events) {
+                event.change *= sense(q);
                 const std::int64_t change = fixed_(event.change);
                 if (change == 0) continue;  // less than the unit of all sums
                 const std::uint32_t bin = EventHistogram::bin_of(event.at);
@@ -381,7 +387,7 @@ private:
             for (const Unkept& unkept : found_.unkept[b]) {
                 if (unkept.sign != sign) continue;
                 const std::int32_t m = lay_out(slopes, unkept.query, sign, limit, side).lines;
-                found.emplace_back(windows(side, m, limit));
+                found.emplace_back(windows(side, m, limit), sense(unkept.query));
             }
         }
         sort_long(kept.begin(), kept.end(), [](const Event& a, const Event& b) { return a.at != b.at ? a.at < b.at : a.change < b.change; });
@@ -403,6 +409,7 @@ private:
     std::vector<std::int32_t> retrieved_;
     std::vector<double> least_;                   // that a document of the query is worth
     std::vector<std::uint8_t> left_out_;          // has the query no weight?
+    std::vector<std::uint8_t> is_negative_;       // is its weight below 0?
     std::vector<std::uint8_t> has_ties_, alike_;  // is the value the same whatever the order?
     std::vector<double> value_;                   // at 0, by query
     std::vector<std::uint8_t> counted_;           // is the query not skipped?

@@ -47,16 +47,16 @@ public:
     // Of a part of all queries, `total` is the weight of all that count and `peak` what none exceeds.
     StepSearch(const BoundMeasure& measure, std::optional<double> total, std::optional<double> peak)
         : measure_(measure), starts_(query_blocks(measure.indptr)), counted_(measure.queries()), score_(measure.documents()) {
-        double sum = 0;
+        double sum = 0, size = 0;
         Scratch scratch;
         Breath breath;
         for (std::size_t q = 0; q < measure.queries(); ++q) {
             breath.after(16 * static_cast<std::size_t>(measure.count(q)));
             counted_[q] = !std::isnan(extreme(q, scratch));
-            sum += counted_[q] ? measure.weight[q] : 0.0;
+            sum += counted_[q] ? measure.weight[q] : 0.0, size += counted_[q] ? std::abs(measure.weight[q]) : 0.0;
         }
         total_weight_ = total.value_or(sum);
-        peak_ = peak.value_or(peak_);
+        peak_ = peak.value_or(peak_of_sum(peak_, sum, size));
         fixed_ = FixedPoint(peak_);
     }
     std::size_t documents() const { return score_.size(); }
@@ -121,7 +121,7 @@ public:
     }
 
 private:
-    bool counts(std::size_t q) const { return counted_[q] && measure_.weight[q] > 0; }
+    bool counts(std::size_t q) const { return counted_[q] && measure_.weight[q] != 0; }
     // What a value, or a change of it, is worth to the mean.
     std::int64_t fixed(std::size_t q, double value) const { return fixed_(value * measure_.weight[q] / total_weight_); }
 

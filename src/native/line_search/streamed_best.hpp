@@ -17,7 +17,7 @@ namespace exactrank {
 // Events of one side of 0 in the order of their distance from it: of one query as they come, or all that were kept of others.
 class Source {
 public:
-    explicit Source(Windows&& windows) : coming_(std::move(windows)) { refill(); }
+    Source(Windows&& windows, double sense) : coming_(std::move(windows)), sense_(sense) { refill(); }
     explicit Source(std::vector<Event>&& kept) : events_(std::move(kept)) {}
 
     bool ended() const { return next_ == events_.size(); }
@@ -31,8 +31,10 @@ private:
         if (!coming_) return;
         next_ = 0;
         if (!coming_->next(events_)) events_.clear();
+        for (Event& event : events_) event.change *= sense_;
     }
     std::optional<Windows> coming_;
+    double sense_ = 1;  // of a query of negative weight -1
     std::vector<Event> events_;
     std::size_t next_ = 0;
 };
