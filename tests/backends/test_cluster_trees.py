@@ -92,9 +92,18 @@ RANKERS = {
     "sampled lambdas": partial(er.LambdaMART, trees=4, threads=1, lambdas="sampled", samples=2),
     "draws in each node": partial(er.LambdaMART, trees=5, threads=1, extra=True, node_features=0.5, split_noise=0.5, **SMALL_LEAVES),
     "restrictions": partial(
-        er.MART, trees=5, threads=1, monotone={NAMES[0]: 1}, interactions=[NAMES[:2]], path_smoothing=5.0, l1=0.1, **SMALL_LEAVES
+        er.MART,
+        trees=5,
+        threads=1,
+        monotone={NAMES[0]: 1},
+        interactions=[NAMES[:2]],
+        path_smoothing=5.0,
+        l1=0.1,
+        min_curvature=80.0,
+        **SMALL_LEAVES,
     ),
-    "symmetric": partial(er.LambdaMART, trees=5, threads=1, shape="symmetric", depth=4, split_noise=0.2, feature_fraction=1.0),
+    "symmetric": partial(er.LambdaMART, trees=5, threads=1, shape="symmetric", depth=4, split_noise=0.2, feature_fraction=1.0, l2=2.0),
+    "symmetric, many bins": partial(er.MART, trees=4, threads=1, shape="symmetric", bins=1000, extra=True, max_step=0.5, min_gain=0.1),
     "a bag of draws": partial(er.LambdaMART, trees=3, threads=1, bags=2, bagging="draws"),
     "a bag of bootstrap samples": partial(er.DirectRankTrees, trees=3, threads=1, bags=2, bagging="bootstrap"),
 }

@@ -136,6 +136,18 @@ def test_forces_are_those_of_the_processor_to_the_bit(gpu, objective, weights):
 RANKERS = [
     lambda **more: er.MART("nDCG@10", **more),
     lambda **more: er.MART("nDCG@10", within=True, shape="symmetric", **more),
+    lambda **more: er.LambdaMART(
+        "nDCG@10",
+        monotone={"x0": 1},
+        interactions=[["x0", "x9", "x18"]],
+        extra=True,
+        node_features=0.5,
+        split_noise=0.5,
+        l1=0.1,
+        path_smoothing=5.0,
+        max_step=0.5,
+        **more,
+    ),  # the host decides by these
     lambda **more: er.LambdaMART("nDCG@10", **more),
     lambda **more: er.LambdaMART("AP", lambdas="step", **more),  # on the processor, and without curvature
     lambda **more: er.LambdaMART("nDCG@5", lambdas="sampled", **more),
