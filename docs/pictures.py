@@ -288,6 +288,21 @@ def peeking(path: Path) -> None:
         axes.legend(loc="upper right")
 
 
+@picture("cutoffs.png")
+def cutoffs(path: Path) -> None:
+    """cutoffs.md: the value of every threshold, for a utility and for a guarantee."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 5))
+    y = X @ [2.0, -1.0, 0.5, 0.0, 0.0] + rng.normal(size=8000) > 2.5
+    qid = np.repeat(np.arange(400), 20)
+    train, valid = (er.RankingData.from_arrays(X[rows], y[rows], qid=qid[rows]) for rows in (qid < 200, qid >= 200))
+    model = er.Ridge().fit(train).model_
+    with panels(path, 9, 3.6, 1, 2) as (left, right):
+        er.cutoff(valid, model, "utility(gain=1, cost=0.2)").plot(left)
+        er.cutoff(valid, model, "recall >= 0.9 with probability 0.95").plot(right)
+        left.set_ylim(-0.2, None)
+
+
 @picture("measures.svg")
 def measures(path: Path) -> None:
     """measures.md: the worth of each rank, relative to the first."""

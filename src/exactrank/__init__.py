@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from exactrank.compare.comparison import Comparison as Comparison, read_comparison as read_comparison
     from exactrank.compare.runs import compare_runs as compare_runs
     from exactrank.compare.tune import Tuned as Tuned, tune as tune
+    from exactrank.cutoffs.cutoff import Cutoff as Cutoff
+    from exactrank.cutoffs.search import cutoff as cutoff
     from exactrank.data.backend import LocalBackend as LocalBackend
     from exactrank.data.describe import describe as describe
     from exactrank.data.files import read as read, write as write
@@ -84,6 +86,8 @@ HOME = {
     "exactrank.compare.comparison": ("Comparison", "read_comparison",),
     "exactrank.compare.runs": ("compare_runs",),
     "exactrank.compare.tune": ("Tuned", "tune",),
+    "exactrank.cutoffs.cutoff": ("Cutoff",),
+    "exactrank.cutoffs.search": ("cutoff",),
     "exactrank.data.backend": ("LocalBackend",),
     "exactrank.data.describe": ("describe",),
     "exactrank.data.files": ("read", "write",),

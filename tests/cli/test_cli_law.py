@@ -37,6 +37,7 @@ GOOD = {
     "pairs": ["PAIRS.csv", "DATA", "--out", "OUT.xr"],
     "evaluate": ["DATA", "SCORES"],
     "predict": ["MODEL", "DATA"],
+    "cutoff": ["QRELS", "RUN"],
     "power": ["QRELS", "RUN", "RUN2"],
     "card": ["MODEL"],
     "export": ["MODEL", "--to", "onnx", "--out", "OUT.onnx", "--check", "DATA"],
@@ -217,11 +218,15 @@ def test_bad_words(lawful, number, name, option):
 
 
 #: Options that name a file to read; any other that takes a path is an output.
-READ = {"--valid", "--pairs", "--test", "--model", "--check", "--data", "--run", "--clicks", "--machine"}
+READ = {"--attach", "--valid", "--pairs", "--test", "--model", "--check", "--data", "--run", "--clicks", "--machine"}
 #: Outputs beside --out: pictures, and the several files of a fusion or a front.
-OTHER_OUTPUTS = {"generate": {"--log"}, "clicks": {"--plot"}, "pareto": {"--plot", "--save"}, "fuse": {"--save", "--config", "--plot"}} | {
-    f"inspect {each}": {"--plot"} for each in ("optimality", "importance", "smoothness")
-}
+OTHER_OUTPUTS = {
+    "cutoff": {"--plot"},
+    "generate": {"--log"},
+    "clicks": {"--plot"},
+    "pareto": {"--plot", "--save"},
+    "fuse": {"--save", "--config", "--plot"},
+} | {f"inspect {each}": {"--plot"} for each in ("optimality", "importance", "smoothness")}
 WITHOUT_OUT = {
     "info",
     "convert",

@@ -14,7 +14,7 @@ from exactrank._support.clusters import cluster_numbers, cluster_sums
 from exactrank.cli import app
 from exactrank.compare.statistics import observations
 from exactrank.errors import DataError, SettingError
-from exactrank.measures.evaluate import bootstrap_intervals
+from exactrank.measures.bootstrap import bootstrap_intervals
 from exactrank.statistics import all_pairs, always_valid, detectable_difference, paired_t, power, sample_size
 from tests.reference import always_valid as twin
 

@@ -70,7 +70,7 @@ OF_ANY_LENGTH = {
 }
 
 #: Boundaries of queries that may be empty, so that the end may be there twice.
-OF_EMPTY_QUERIES = {("optimistic", "indptr")}
+OF_EMPTY_QUERIES = {("optimistic", "indptr"), ("ThresholdSweep.__init__", "indptr")}
 
 #: Classes that Python cannot make.
 ABSTRACT = {f"{name}.__init__" for name in ("BinLayout", "GrownTree", "Kernel", "Objective", "Outline", "Separation")}
@@ -268,6 +268,11 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
         "scores": SCORES, "indptr": INDPTR, "measures": [(made, Y, key, False) for made in (ndcg(),) for key in (Y, None)], "threads": 2
     },
     "query_jumps": ray,
+    "ThresholdSweep.__init__": lambda: {"scores": SCORES, "useful": FLAGS, "indptr": INDPTR},
+    "ThresholdSweep.thresholds": lambda: {"self": _core.ThresholdSweep(SCORES, FLAGS, INDPTR)},
+    "ThresholdSweep.sums": lambda: {
+        "self": _core.ThresholdSweep(SCORES, FLAGS, INDPTR), "goal": "F", "a": 1.0, "b": 0.0, "total": WEIGHT, "weight": WEIGHT
+    },
     "optimistic": lambda: {
         "scores": np.ascontiguousarray(np.stack([SCORES, SLOPES])), "indptr": INDPTR, "useful": Y, "discount": DISCOUNT, "threads": 2
     },

@@ -64,6 +64,7 @@ REQUIRED = {
     "evaluate": (er.evaluate, {"measures": "nDCG", "data": DATA, "scores": SCORES}),
     "parse_measure": (er.parse_measure, {"text": "nDCG"}),
     "bradley_terry": (er.pairs.bradley_terry, {"data": DATA}),
+    "cutoff": (er.cutoff, {"data": DATA, "scores": SCORES, "goal": "F1"}),
     "line_search": (er.line_search, {"measure": "nDCG", "data": DATA, "scores": SCORES, "direction": SCORES}),
     "profile": (er.profile, {"measure": "nDCG", "data": DATA, "scores": SCORES, "direction": SCORES}),
     "slopes": (er.losses.slopes, {"objective": er.losses.Lambdas(), "data": DATA, "scores": SCORES}),

@@ -12,7 +12,23 @@ from typing import Annotated
 
 import typer
 
-from exactrank.cli import clicks, compare, data, evaluate, export, fuse, inspect, listing, pareto, power, reproduce, serve, train, tune
+from exactrank.cli import (
+    clicks,
+    compare,
+    cutoff,
+    data,
+    evaluate,
+    export,
+    fuse,
+    inspect,
+    listing,
+    pareto,
+    power,
+    reproduce,
+    serve,
+    train,
+    tune,
+)
 from exactrank.cli.guard import app, guard
 from exactrank.cli.help import Command, Group
 
@@ -21,7 +37,7 @@ __all__ = ["app", "main"]
 #: The commands, by the panels of ``exactrank --help``.
 COMMANDS: Mapping[str, Sequence[Callable[..., None]]] = {
     "Data": (data.info, data.convert, data.pairs, data.generate, clicks.clicks),
-    "Models": (tune.tune, compare.compare, compare.demo, evaluate.evaluate, evaluate.predict, power.power),
+    "Models": (tune.tune, compare.compare, compare.demo, evaluate.evaluate, evaluate.predict, cutoff.cutoff, power.power),
     "Hybrid search": (fuse.fuse, pareto.pareto),
     "Deployment": (export.card, export.export, serve.serve),
     "Reference": (listing.methods, listing.measures, reproduce.reproduce),

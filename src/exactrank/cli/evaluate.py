@@ -87,9 +87,9 @@ def predict(
         elif file is not None:
             file.writelines(f"{score!r}\n".encode() for score in scores.tolist())
     if out is not None:
-        report_file(out, len(scores), as_json)
+        report_file(out, int((scores > float("-inf")).sum()) if as_run else len(scores), as_json)
     elif as_json:
-        print_json({"scores": scores.tolist()})
+        print_json({"scores": [score if score > float("-inf") else None for score in scores.tolist()]})
     elif not as_run:
         print_text("\n".join(map(repr, scores.tolist())))
 

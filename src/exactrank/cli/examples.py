@@ -29,6 +29,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "demo": ("demo", "demo --out elsewhere --seed 1"),
     "evaluate": ("evaluate test.txt model.json", "evaluate qrels.txt bm25.run dense.run -m nDCG@10 -m 'AP(rel=2)'"),
     "predict": ("predict model.json test.txt --out scores.txt", "predict model.json test.txt --out test.run --depth 100"),
+    "cutoff": (
+        "cutoff test.txt scores.txt --goal 'utility(gain=1, cost=0.2)' --attach model.json --out cut.json",
+        "cutoff qrels.txt bm25.run --by depth --plot depth.png",
+    ),
     "power": (
         "power qrels.txt bm25.run dense.run --difference 0.01",
         "power qrels.txt bm25.run dense.run -m AP --power 0.9 --json",

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from exactrank._support.arguments import check_kind
 from exactrank._support.arrays import PerDocument
 from exactrank._support.files import whole_file
 from exactrank._support.json_values import JSONValue, encode_dataclass
 from exactrank._support.pictures import COLORS, INK, QUIET, Plottable, can_draw, caption, draw_steps, picture_html
 from exactrank._support.tables import LETTERS, Table, Tabular, Values, by_column, small_table
 from exactrank._support.text import clip, printable
+from exactrank.cutoffs.cutoff import Cutoff
 from exactrank.data.formats.base import Columns
 from exactrank.data.formats.trec import RetrievalRun
 from exactrank.data.ranking_data import RankingData
@@ -94,9 +96,15 @@ class Fusion(Tabular, Plottable):
     constraints: Mapping[str, float] = field(default_factory=dict)  #: satisfied by the weights, each with the value of its measure
     by: QueryWeights | None = None  #: how weights depend on the query, or what that would have gained
     machine: CorrectedMean | None = None  #: the cross-validated value, or in sample without folds, if a machine's grades correct it
+    cutoff: Cutoff | None = None  #: which fused documents are kept
+
+    def with_cutoff(self, cutoff: Cutoff | None) -> "Fusion":
+        """Return the fusion with a ``cutoff``, or with None without one; it is saved with the weights."""
+        check_kind("cutoff", cutoff, (Cutoff, type(None)), "what er.cutoff returns, or None")
+        return replace(self, cutoff=cutoff)
 
     def predict(self, data: RankingData, by: ByQuery | None = None) -> PerDocument:
-        """Return the fused score of each row of ``data``, in the caller's order; -inf for a document that is not ranked.
+        """Return the fused score of each row of ``data``, in the caller's order; -inf for a document that is not ranked or not kept.
 
         ``by`` has the features of each query, if the weights depend on them.
         """
@@ -105,7 +113,8 @@ class Fusion(Tabular, Plottable):
         values, ranked = normalize_systems(X, lists.indptr, self.normalize, self.absent, lists.offset)
         combine = (self.engine and ENGINES[self.engine].combine) or weighted_sum
         weights = np.repeat(self._weights_of([str(query) for query in lists.qid.tolist()], by), lists.sizes, axis=0).T
-        return data.ungroup(FusionProblem(self.measure, lists, values, ranked, combine=combine).scores(weights))
+        scores = data.ungroup(FusionProblem(self.measure, lists, values, ranked, combine=combine).scores(weights))
+        return scores if self.cutoff is None else self.cutoff.apply(data, scores)
 
     def weights_for(self, query: Mapping[str, float | str]) -> dict[str, float]:
         """Return the weight of each system for a query with these features.
@@ -229,7 +238,7 @@ class Fusion(Tabular, Plottable):
         )
         content = {name: value for name, value in encode_dataclass(record).items() if value is not None or name not in OPTIONAL}
         header: dict[str, JSONValue] = {"format": FORMAT, "version": VERSION, "library": __version__}
-        return header | content
+        return header | content | ({} if self.cutoff is None else {"cutoff": self.cutoff.to_record()})
 
     def __repr__(self) -> str:
         named = list(zip(self.systems, self.weights, strict=True))[:NAMED]

@@ -5,6 +5,7 @@ import reprlib
 from typing import Any, get_type_hints
 
 from exactrank._support.json_values import JSONObject, decode_record
+from exactrank.cutoffs.cutoff import read_cutoff
 from exactrank.errors import DataError, ExactRankError
 from exactrank.fusion.engines import ENGINES
 from exactrank.fusion.fusion import FORMAT, OPTIMA, VERSION, Fusion, FusionRecord
@@ -73,6 +74,7 @@ def read_fusion(record: JSONObject, path: str) -> Fusion:
         constraints=content.constraints or {},
         by=content.by,
         machine=content.machine,
+        cutoff=read_cutoff(record.get("cutoff"), path),
     )
 
 

@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from exactrank import __version__
-from exactrank._support.arguments import wrong_kind
+from exactrank._support.arguments import check_kind, wrong_kind
 from exactrank._support.arrays import PerDocument
 from exactrank._support.files import whole_file
 from exactrank._support.json_values import JSONObject, json_value
 from exactrank._support.tables import Table, Tabular, Values
 from exactrank._support.text import clip
+from exactrank.cutoffs.cutoff import Cutoff, read_cutoff
 from exactrank.data.alignment import align_features, name_list
 from exactrank.data.formats.base import Columns
 from exactrank.data.ranking_data import RankingData
@@ -85,9 +86,17 @@ class Model(Tabular):
     library: str = __version__  #: the version of exactrank that trained it
     training: Mapping[str, Any] = field(default_factory=dict)  #: results of training: value, valid, steps, interrupted
     run: Mapping[str, Any] | None = None  #: from which training resumes, if it was interrupted
+    cutoff: Cutoff | None = None  #: which documents are kept
+
+    def with_cutoff(self, cutoff: Cutoff | None) -> "Model":
+        """Return the model with a ``cutoff``, or with None without one; it is saved with the model."""
+        check_kind("cutoff", cutoff, (Cutoff, type(None)), "what er.cutoff returns, or None")
+        return replace(self, cutoff=cutoff)
 
     def predict(self, data: object, threads: int | None = None) -> PerDocument:
         """Return the score of each row of a `RankingData`, a frame or a matrix, in the caller's row order.
+
+        With a cutoff, the score of a document that is not kept is -inf, as of one that was not retrieved.
 
         Features are matched by name if both sides have names, in any order; otherwise their numbers must be equal. A frame may have other
         columns too. Categories are text in a frame; in a matrix they are the codes of the model's levels.
@@ -98,6 +107,17 @@ class Model(Tabular):
         >>> model.predict(data), model.predict([[3.0, 1.0]])
         (array([5.]), array([5.]))
         """
+        scores = self._scores(data, threads)
+        if self.cutoff is None:
+            return scores
+        if isinstance(data, RankingData):
+            return self.cutoff.apply(data, scores)
+        if self.cutoff.by != "score":
+            raise IncompatibleError(f"the cutoff is on the {self.cutoff.by} in a query, and rows have no queries; give a RankingData")
+        return np.where(scores >= self.cutoff.threshold, scores, -np.inf)
+
+    def _scores(self, data: object, threads: int | None) -> PerDocument:
+        """Return the scores of all rows, whatever the cutoff."""
         if hasattr(data, "columns") and self.scorer.feature_names:
             data = self._select_columns(data, data.columns)
         data = fill_masked_values(data)
@@ -243,6 +263,7 @@ class Model(Tabular):
                 value = reprlib.repr(record[name]) if name in record else "missing"
                 raise DataError(f"{where}: {name!r} is {value}; {_DAMAGED}")
         fields: dict[str, Any] = {name: record[name] for name in _TYPES} | {"run": record.get("run")}
+        fields["cutoff"] = read_cutoff(record.get("cutoff"), where)
         for name, checks in _CHECKS.items():
             for key in set(checks) & set(fields[name]):
                 if not checks[key](fields[name][key]):
@@ -257,6 +278,7 @@ class Model(Tabular):
             name: self.scorer.to_record() if name == "scorer" else json_value(getattr(self, name)) for name in _TYPES
         }
         record |= {} if self.run is None else {"run": self.run}
+        record |= {} if self.cutoff is None else {"cutoff": self.cutoff.to_record()}
         return (_json(record) + "\n").encode()
 
 

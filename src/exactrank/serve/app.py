@@ -160,7 +160,7 @@ def rank_documents(name: str, current: ServedModel, body: bytes, rules: Rules) -
     try:
         documents = read_documents(body, current.model.scorer, rules.unknown, rules.max_documents)
         try:
-            scores = current.model.predict(documents.rows, 1)
+            scores = current.model.with_cutoff(None).predict(documents.rows, 1)
         except ExactRankError as error:
             raise RequestError(422, str(error), documents.first_unusual_place()) from None
     except RequestError as error:
@@ -168,6 +168,8 @@ def rank_documents(name: str, current: ServedModel, body: bytes, rules: Rules) -
     except MemoryError:
         return _refusal(RequestError(413, "there is not enough memory for these documents; send fewer at a time"))
     order = np.argsort(-scores, kind="stable")
+    if current.model.cutoff is not None:
+        order = order[current.model.cutoff.keep(scores, np.array([0, len(scores)]))[order]]
     content = {"model": name, "version": current.version, "scores": scores, "order": order}
     return Response(orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY), media_type="application/json")
 

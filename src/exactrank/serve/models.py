@@ -42,7 +42,7 @@ class ServedModel:
         stamp, model = stamp_of(path), load(path, kind=Model)
         if stamp != stamp_of(path):
             raise DataError(f"{path} changed while it was read; it is read again once it stays the same")
-        model.predict(np.zeros((1, model.scorer.n_features)), 1)
+        model.with_cutoff(None).predict(np.zeros((1, model.scorer.n_features)), 1)
         return cls(path, stamp, model, xxhash.xxh3_64_hexdigest(model.to_bytes()), datetime.now(UTC))
 
     def describe(self, name: str) -> ModelDescription:

@@ -83,6 +83,7 @@ class RankedDocuments(BaseModel):
     scores: list[float] = Field(description="The score of each document, in the order of the request; higher is better.")
     order: list[int] = Field(
         description="The documents from best to worst, by position in the request from 0; ties keep the request's order."
+        " With a cutoff in the model's file, only those that it keeps."
     )
 
     model_config = {

@@ -160,6 +160,8 @@ void bind_forest(nb::module_& m);
 void bind_letor(nb::module_& m);
 // Matrices of features: bindings_matrices.cpp.
 void bind_matrices(nb::module_& m);
+// Thresholds of what is kept: bindings_cutoffs.cpp.
+void bind_cutoffs(nb::module_& m);
 // Linear algebra and elementary functions: bindings_numerics.cpp.
 void bind_numerics(nb::module_& m);
 

@@ -161,6 +161,7 @@ NB_MODULE(_core, m) {
     bind_boosting(m);
     bind_trees(m);
     bind_forest(m);
+    bind_cutoffs(m);
     bind_letor(m);
     bind_matrices(m);
     bind_numerics(m);
