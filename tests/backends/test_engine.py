@@ -18,7 +18,7 @@ from exactrank.data.dataset import EachPart, Part
 from exactrank.data.folds import BootstrapWeights
 from exactrank.data.formats import cache
 from exactrank.data.sharded import ShardedData, open_shards
-from exactrank.data.shards import manifest_of, query_range, read_shards
+from exactrank.data.shards import begins_of, manifest_of, query_range, read_shards
 from exactrank.learning.objectives import summed_steps
 from exactrank.learning.objectives.linear_profile import LinearProfile
 from exactrank.learning.objectives.softmax import SoftmaxLikelihood
@@ -163,6 +163,13 @@ def test_searches_that_lead_nowhere_share_their_rounds(tmp_path):
     assert engine.rounds - before == 5  # events of the first; outlines and events of two; and of another two
     alone = LinearProfile.of(measure.over(data, threads=1)).at(place.theta)
     assert results == [alone.best(direction, -1e-9, 1e-9) for direction in directions]
+
+
+def test_partitions_end_where_files_do_unless_a_wide_block_spans_two():
+    indptr = 5000 * np.arange(17)  # a wide block has four of these queries
+    assert begins_of(indptr, np.array([8, 16]), limit=10**9) == [0, 8]
+    assert begins_of(indptr, np.array([6, 16]), limit=10**9) == [0, 4, 8]
+    assert begins_of(indptr, np.array([16]), limit=40_000) == [0, 8]
 
 
 def same_steps(first, second):

@@ -247,4 +247,33 @@ TREES = [
     ),
 ]
 
-MUTANTS = OPTIMIZERS + OBJECTIVES + TRAINING + MODELS + TREES
+SHARDS = [
+    *of(
+        "data/shards.py",
+        "backends/engine::test_partitions_end_where_files_do_unless_a_wide_block_spans_two",
+        ("files[0] != files[2] or ", ""),
+        ("indptr[begins[-1]] > limit", "indptr[begins[-1]] >= limit"),
+    ),
+    *of(
+        "data/sharded.py",
+        "rankers/partitioned_rankers::test_some_queries_of_several_files_are_those_of_one",
+        ("int(places[-1]) + 1", "int(places[-1])"),
+    ),
+    *of(
+        "data/sharded.py",
+        "rankers/partitioned_rankers::test_an_estimate_is_that_of_one_file_query_by_query",
+        ("places + part.first_document", "places"),
+    ),
+    *of(
+        "data/sharded.py",
+        "rankers/partitioned_rankers::test_bags_are_those_of_one_file",
+        ("part.first, part.is_complete, part.first_document)", "part.first, True, part.first_document)"),
+    ),
+    *of(
+        "rankers/training_data.py",
+        "rankers/numbers::test_content_order_is_that_of_the_hashes_of_rows",
+        ("np.where(holes > 0, np.maximum(largest, np.abs(fill_values)), largest)", "largest"),
+    ),
+]
+
+MUTANTS = OPTIMIZERS + OBJECTIVES + TRAINING + MODELS + TREES + SHARDS
