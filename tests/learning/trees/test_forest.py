@@ -255,6 +255,18 @@ def test_a_symmetric_tree_is_the_twins(case):
     np.testing.assert_allclose(ours.gain, theirs.gains(), rtol=1e-9, atol=1e-300)
 
 
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_no_leaf_is_without_curvature_whatever_is_added_for_categories(symmetric):
+    """The last category pulls most, but has no curvature, without which a leaf has no output."""
+    X = np.arange(24, dtype=np.float32)[:, None] % 6
+    category = X[:, 0].astype(float)
+    slope, bend = np.where(category == 5, 90.0, category - 2), np.where(category == 5, 0.0, 1.0)
+    case = Case(X, layout_of([np.arange(6)], [CATEGORY]), slope, bend, Rules(leaves=2, symmetric=symmetric))
+    tree, _ = case.grown()
+    assert structure(tree) == case.twin().structure()
+    assert structure(tree)[0][3] not in ([5], [0, 1, 2, 3, 4])
+
+
 @given(documents(), st.sampled_from([0, 1, 7]))
 @settings(max_examples=60)
 def test_the_first_split_is_the_best_of_all(case, l2):
