@@ -36,6 +36,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Native threads; results do not depend on it. [default: all cores]")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
+UnjudgedRule = Literal["zero", "bounds"]
+UnjudgedOption = Annotated[
+    UnjudgedRule, typer.Option(help="Unjudged documents gain nothing, or get bounds: the means for all grades that they may have.")
+]
+HighestGrade = Annotated[float | None, typer.Option(help="With --unjudged bounds: how high grades can be. [default: the largest of DATA]")]
 Module = Annotated[
     str | None,
     typer.Option(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
@@ -13,6 +13,7 @@ from exactrank.cli.cluster import Dask, Workers, backend_at, shards_at
 from exactrank.cli.common import (
     AnyReading,
     Force,
+    HighestGrade,
     Json,
     LogReading,
     Machine,
@@ -21,6 +22,8 @@ from exactrank.cli.common import (
     Seed,
     Source,
     Threads,
+    UnjudgedOption,
+    UnjudgedRule,
     json_mean,
     json_number,
     load_model,
@@ -40,9 +43,6 @@ if TYPE_CHECKING:
     from exactrank.data.formats.base import ReadOptions
     from exactrank.data.ranking_data import RankingData
     from exactrank.measures.evaluate import Evaluation
-
-
-UnjudgedRule = Literal["zero", "bounds"]
 
 
 class UnjudgedSettings(TypedDict):
@@ -113,12 +113,8 @@ def evaluate(
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", "-q", help="Also show each query.")] = False,
     machine: Machine = None,
-    unjudged: Annotated[
-        UnjudgedRule, typer.Option(help="Unjudged documents gain nothing, or get bounds: the means for all grades that they may have.")
-    ] = "zero",
-    highest_grade: Annotated[
-        float | None, typer.Option(help="With --unjudged bounds: how high grades can be. [default: the largest of DATA]")
-    ] = None,
+    unjudged: UnjudgedOption = "zero",
+    highest_grade: HighestGrade = None,
     judged_only: Annotated[bool, typer.Option("--judged-only", help="Leave unjudged documents out of the ranking.")] = False,
     clicks: Annotated[Path | None, typer.Option(help="Estimate from this click log instead of the grades.")] = None,
     estimator: Annotated[Estimator | None, typer.Option(help="With --clicks: the estimator, by default ips.")] = None,

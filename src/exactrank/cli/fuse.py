@@ -10,12 +10,14 @@ from exactrank._support.text import printable
 from exactrank.cli.cluster import shards_at
 from exactrank.cli.common import (
     Force,
+    HighestGrade,
     Json,
     Machine,
     Seed,
     StrictReading,
     Systems,
     Threads,
+    UnjudgedOption,
     measure_option,
     optional_file,
     picture,
@@ -27,6 +29,7 @@ from exactrank.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from exactrank._support.json_values import JSONValue
     from exactrank.cli.terminal import PlainTable
     from exactrank.data.ranking_data import RankingData
     from exactrank.data.shards import Shards
@@ -92,6 +95,8 @@ def fuse(
     folds: Annotated[int, typer.Option(help="Folds of the cross-validation by query; 0: none.")] = 5,
     bootstrap: Annotated[int, typer.Option(help="Samples of the bootstrap over queries; 0: none.")] = 200,
     cells: Cells = None,
+    unjudged: UnjudgedOption = "zero",
+    highest_grade: HighestGrade = None,
     save: Save = None,
     config: Config = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the measure against the weight of two systems: .png, .svg or .pdf.")] = None,
@@ -129,8 +134,8 @@ def fuse(
         query_features = None if by is None else read_query_features(by)
         result = fuse_systems(
             judged, machine=graded, systems=system, measure=measure, engine=engine, depth=depth, normalize=normalize, absent=absent,
-            nonnegative=not allow_negative, by=query_features, folds=folds, bootstrap=bootstrap, cells=cells, seed=seed,
-            threads=threads, progress=not as_json,
+            nonnegative=not allow_negative, by=query_features, folds=folds, bootstrap=bootstrap, cells=cells, unjudged=unjudged,
+            highest_grade=highest_grade, seed=seed, threads=threads, progress=not as_json,
         )  # fmt: skip
         if draw is not None:
             draw(result.figure())
@@ -139,9 +144,10 @@ def fuse(
         if config_file is not None:
             config_file.write(result.configuration().encode("utf-8", "backslashreplace"))
     if as_json:
-        print_json(result.to_json())
+        print_json(result.to_json() | _json_bounds(result))
         return
     _print(result)
+    _print_bounds(result)
     if engine is not None and config is None:
         print_line(f"configuration of {engine}:")
         print_text(printable(result.configuration().rstrip("\n"), lines=True))
@@ -224,6 +230,35 @@ def _print(result: "Fusion") -> None:
     constraints = [f"{constraint} holds: {value:.4f}." for constraint, value in result.constraints.items()]
     corrected = [] if result.machine is None else [f"Corrected by the machine's grades: {result.machine.remark}."]
     show(weights, " ".join([verdict, *constraints, *by_query, *corrected]), *tables)
+
+
+def _weight_of_second(result: "Fusion") -> float:
+    """Return the weight along the axis of a sweep."""
+    assert result.sweep is not None
+    return result.sweep.best.middle()
+
+
+def _print_bounds(result: "Fusion") -> None:
+    from exactrank.cli.terminal import show
+
+    if result.bounds is not None:
+        low, high = result.bounds.at(_weight_of_second(result))
+        first, last = result.bounds.possible
+        show(
+            f"For all grades of unjudged documents up to {result.bounds.highest:g} it lies between {low:.4f} and {high:.4f}, and weights of"
+            f" {result.systems[1]} from {first:.4f} to {last:.4f} may be the best."
+        )
+
+
+def _json_bounds(result: "Fusion") -> "dict[str, JSONValue]":
+    if result.bounds is None:
+        return {}
+    bounds: dict[str, JSONValue] = {
+        "highest_grade": result.bounds.highest,
+        "at_optimum": list(result.bounds.at(_weight_of_second(result))),
+        "possible": list(result.bounds.possible),
+    }
+    return {"bounds": bounds}
 
 
 def _comparison_table(kind: str, title: str, caption: str | None, rows: "tuple[RankingComparison, ...]", result: "Fusion") -> "PlainTable":

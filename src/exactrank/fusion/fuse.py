@@ -22,6 +22,7 @@ from exactrank.data.folds import bootstrap_counts, deal_folds
 from exactrank.data.ranking_data import RankingData, check_data
 from exactrank.data.shards import Shards
 from exactrank.errors import DataError, IncompatibleError, SettingError
+from exactrank.fusion.bounds import curve_bounds
 from exactrank.fusion.by_query import ByQuery, tune_by_query
 from exactrank.fusion.certificate import Certificate, certifiable, certify
 from exactrank.fusion.choose import choose
@@ -30,7 +31,7 @@ from exactrank.fusion.engines.base import DEPTH, SearchEngine
 from exactrank.fusion.fusion import Fusion
 from exactrank.fusion.normalize import ABSENT, cut_lists, parse_normalization, takes_constant
 from exactrank.fusion.preparation import check_relevance, check_systems, problem_of, with_grades_of
-from exactrank.fusion.problem import FusionProblem, QuerySteps, Sweep, Weights, all_weights, best_weights, weighted_sum
+from exactrank.fusion.problem import FusionProblem, QuerySteps, Segment, Sweep, Weights, all_weights, best_weights, weighted_sum
 from exactrank.fusion.resample import Pair, bootstrap_intervals_of, compare_rankings
 from exactrank.fusion.search import ascend, best_of, flat_range, tune_weights
 from exactrank.fusion.systems import select_systems, systems_in_shards
@@ -38,6 +39,7 @@ from exactrank.learning.objectives.step_function import SAME_VALUE
 from exactrank.measures.base import Measure
 from exactrank.measures.bootstrap import MOST_RESAMPLES
 from exactrank.measures.corrected_queries import ROUNDS, STABLE, CorrectedQueries
+from exactrank.measures.evaluate import Unjudged, check_unjudged_rule
 from exactrank.measures.goal import Goal, infeasible, parse_goal
 
 CONSTANTS = (60, 10, 1)  #: of reciprocal ranks, where all normalizations are tried
@@ -72,6 +74,8 @@ def fuse(
     bootstrap: int = 200,
     tolerance: float = 1e-3,
     cells: int | None = None,
+    unjudged: Unjudged = "zero",
+    highest_grade: float | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | Callable[[Advance], None] = False,
@@ -102,6 +106,9 @@ def fuse(
     machine's grades are worth. Their weight is chosen at equal weights of the systems, and again at the best weights until it is stable;
     where it is 0, the result is that of ``data`` alone.
 
+    ``unjudged="bounds"`` adds the smallest and the largest value at each weight of two systems for all grades that unjudged documents
+    (grade below 0) can have, up to ``highest_grade`` (default: the largest of the data): `Fusion.bounds`.
+
     ``progress=True`` shows the current step in a terminal or a notebook; a function is called with an `Advance` before each step.
 
     >>> X = [[3.0, 0.1], [2.0, 0.9], [1.0, 0.8], [9.0, 0.7], [8.0, 0.9], [1.0, 0.2]]
@@ -124,6 +131,9 @@ def fuse(
             " and at least 3 folds"
         )
     _check(parsed, target, depth, nonnegative, folds, bootstrap, cells, tolerance)
+    check_unjudged_rule(unjudged, highest_grade)
+    if unjudged == "bounds" and machine is not None:
+        raise DataError("bounds are over unknown grades of people, and machine corrects for others; leave out one of them")
     judged: RankingData | Shards = data if corrected is None else corrected.data
     if isinstance(judged, Shards):
         judged = systems_in_shards(judged, systems, [term.column for term in goal.measures if term.column is not None])
@@ -166,6 +176,12 @@ def fuse(
             by_query = tune_by_query(problem, combine, weights, by, fold, draws, seed)
             in_sample, held_out = (by_query.in_sample, by_query.held_out) if by_query.weights.is_kept else (in_sample, held_out)
         begin("finding intervals")
+        bounds = None
+        if unjudged == "bounds":
+            segment = best.sweep or Segment(np.eye(len(names))[0], np.eye(len(names))[-1])
+            bounds = curve_bounds(
+                lists, parsed, segment, normalization, absent_rule, nonnegative=nonnegative, highest=highest_grade, threads=threads
+            )
         return Fusion(
             systems=lists.feature_names,
             weights=tuple(weights.tolist()),
@@ -186,6 +202,7 @@ def fuse(
             constraints=constraints,
             by=None if by_query is None else by_query.weights,
             machine=None if corrected is None else problem.corrected_mean(held_out if folds else in_sample, problem.machine_weight),
+            bounds=bounds,
         )
 
 

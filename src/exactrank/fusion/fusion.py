@@ -25,6 +25,7 @@ from exactrank.data.formats.base import Columns
 from exactrank.data.formats.trec import RetrievalRun
 from exactrank.data.ranking_data import RankingData
 from exactrank.errors import DataError, IncompatibleError
+from exactrank.fusion.bounds import CurveBounds
 from exactrank.fusion.by_query import ByQuery, QueryWeights, features_of
 from exactrank.fusion.certificate import Certificate
 from exactrank.fusion.engines import ENGINES
@@ -93,6 +94,7 @@ class Fusion(Tabular, Plottable):
     engine: str | None = None  #: the engine that it was tuned for
     depth: int | None = None  #: number of documents of each system's list that count
     normalizations: tuple[RankingComparison, ...] = ()  #: held-out values of all that were compared, with the gain of the chosen one
+    bounds: CurveBounds | None = None  #: of the measure against the weight, over all grades of unjudged documents; not in the file
     constraints: Mapping[str, float] = field(default_factory=dict)  #: satisfied by the weights, each with the value of its measure
     by: QueryWeights | None = None  #: how weights depend on the query, or what that would have gained
     machine: CorrectedMean | None = None  #: the cross-validated value, or in sample without folds, if a machine's grades correct it
@@ -276,6 +278,9 @@ class Fusion(Tabular, Plottable):
         falls, grows = self.systems[1 - second], self.systems[second]
 
         draw_steps(axes, sweep.steps.breakpoints, sweep.steps.values, np.linspace(0.0, 1.0, PICTURE_COLUMNS), label="every weight, exactly")
+        if self.bounds is not None:
+            for curve, label in ((self.bounds.upper, "bounds for all grades of unjudged documents"), (self.bounds.lower, None)):
+                draw_steps(axes, curve.breakpoints, curve.values, np.linspace(0.0, 1.0, PICTURE_COLUMNS), color=QUIET, label=label)
         low, high = (0.0, 0.0) if self.bootstrap_interval is None else self.bootstrap_interval[second]
         if 0 <= low * sweep.end[second] < high * sweep.end[second]:  # negative weights may be spread over several axes
             axes.axvspan(low, high, color=BEST, alpha=0.08, linewidth=0, label="95% interval, by bootstrap")

@@ -282,6 +282,7 @@ def measure_scores(
     def values(data: RankingData, scores: PerDocument) -> MeasuredQueries:
         return condensed_values(data, scores, in_orders) if judged_only else in_orders(data, scores)
 
+    check_unjudged_rule(unjudged, highest_grade)
     numbers = numbers_of(data, scores)
     evaluation = _evaluation(named, data, values(data, numbers), counts, seed)
     if unjudged == "bounds":
@@ -289,8 +290,6 @@ def measure_scores(
         sides = zip(*(UnjudgedBound.pair(measure, highest) for measure in named.values()), strict=True)
         bounds = [values_of([bound.on(data, threads=threads) for bound in side], numbers) for side in sides]
         evaluation = replace(evaluation, extremes=np.stack([_with_gaps(ends, counts) for ends in bounds]))
-    elif unjudged != "zero" or highest_grade is not None:
-        raise DataError(f"unjudged={unjudged!r} and highest_grade={highest_grade!r}: give unjudged='bounds' for bounds, or leave both out")
     if data.y.min() < 0:
         answers = values_of([measure.on(data, threads=threads) for measure in coverage_measures(named)], numbers)
         evaluation = _with_coverage(evaluation, answers, counts, with_remarks=unjudged == "zero" and not judged_only)
@@ -337,6 +336,12 @@ def _evaluation(
     tie_ranges = {name: (low, high) for name, (low, high) in zip(measures, ends, strict=True) if low < high}
     evaluation = Evaluation(measures, values, data.qid, data.weights, seed, tie_ranges=tie_ranges)
     return replace(evaluation, remarks=tie_remarks(evaluation.means, tie_ranges, measures) | threshold_remarks(measures, data))
+
+
+def check_unjudged_rule(unjudged: Unjudged, highest_grade: float | None) -> None:
+    """Raise unless the rule for unjudged documents is one of the two, and the highest grade has an effect."""
+    if unjudged not in ("zero", "bounds") or (unjudged == "zero" and highest_grade is not None):
+        raise DataError(f"unjudged={unjudged!r} and highest_grade={highest_grade!r}: give unjudged='bounds' for bounds, or leave both out")
 
 
 def _with_gaps(answers: MeasuredQueries, count_all: bool) -> npt.NDArray[np.float64]:
