@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         errors as errors,
         extend as extend,
         inspect as inspect,
+        judging as judging,
         losses as losses,
         measures as measures,
         models as models,
@@ -136,7 +137,8 @@ HOME = {
 _MODULE_OF = {name: module for module, names in HOME.items() for name in names}
 #: Public modules with more names.
 NAMESPACES = (
-    "clicks", "data", "errors", "extend", "inspect", "losses", "measures", "models", "optimizers", "pairs", "statistics", "targets",
+    "clicks", "data", "errors", "extend", "inspect", "judging", "losses", "measures", "models", "optimizers", "pairs", "statistics",
+    "targets",
 )  # fmt: skip
 __all__ = list(_MODULE_OF)
 

@@ -40,6 +40,7 @@ def precision_bound(low: float, high: float, upper: bool, cutoff: int, limit_to_
 def discounts_of_documents(
     scores: _Floats, indptr: _Ints, tie_key: _Floats | None, discount: _Floats, cutoff: int, threads: int
 ) -> _Floats: ...
+def members_along(scores: _Floats, slopes: _Floats, indptr: _Ints, low: float, high: float, cutoff: int, threads: int) -> _Bytes: ...
 def ratio_extremes(
     coefficients: _Floats,
     useful: _Floats,

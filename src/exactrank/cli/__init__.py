@@ -21,6 +21,7 @@ from exactrank.cli import (
     export,
     fuse,
     inspect,
+    judge,
     listing,
     pareto,
     power,
@@ -38,7 +39,7 @@ __all__ = ["app", "main"]
 COMMANDS: Mapping[str, Sequence[Callable[..., None]]] = {
     "Data": (data.info, data.convert, data.pairs, data.generate, clicks.clicks),
     "Models": (tune.tune, compare.compare, compare.demo, evaluate.evaluate, evaluate.predict, cutoff.cutoff, power.power),
-    "Hybrid search": (fuse.fuse, pareto.pareto),
+    "Hybrid search": (fuse.fuse, pareto.pareto, judge.judge),
     "Deployment": (export.card, export.export, serve.serve),
     "Reference": (listing.methods, listing.measures, reproduce.reproduce),
 }

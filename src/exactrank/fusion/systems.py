@@ -35,6 +35,17 @@ def systems_from_runs(qrels: str | os.PathLike[str], runs: Mapping[str, Source] 
     return data
 
 
+def systems_to_judge(grades: ByQuery, runs: Mapping[str, Source]) -> RankingData:
+    """Read runs as data with these grades: all their queries and documents, judged or not, and the judged documents of no run."""
+    named = named_runs(runs)
+    _check_common_queries(named)
+    queries = dict.fromkeys(query for run in named for query in run.by_query)
+    if grades and queries.keys().isdisjoint(grades):
+        theirs, ours = next(iter(grades)), next(iter(queries))
+        raise DataError(f"no judged query (such as {theirs!r}) is in a run (such as {ours!r}); give files of the same queries")
+    return from_trec(_pool(queries, named, grades), named)
+
+
 def systems_without_grades(runs: Mapping[str, Source]) -> RankingData:
     """Read runs as data without judgments: all their queries and documents."""
     named = named_runs(runs)

@@ -213,6 +213,16 @@ def check_empty(measure: Measure, data: RankingData, highest: float) -> None:
         )
 
 
+def check_differences_exist(measure: Measure, data: RankingData, highest: float) -> None:
+    """Raise unless there is an exact algorithm for the bounds of the difference of two rankings of ``data``."""
+    if isinstance(measure, AP | Judged) or (isinstance(measure, Cascade) and not isinstance(measure, RR | Success)):
+        raise MeasureError(f"{measure}: bounds of the difference of two rankings have no exact algorithm; there is one for {COMPARED}")
+    check_bounds_exist(measure)
+    check_empty(measure, data, highest)
+    assert isinstance(measure, Discounted)
+    falling_discounts(measure, min(measure.cutoff, data.longest), may_rise=_is_sum(measure))
+
+
 def difference_bounds(
     measure: Measure, data: RankingData, first: PerDocument, second: PerDocument, highest: float, threads: int | None = None
 ) -> tuple[PerQuery, PerQuery]:
@@ -221,12 +231,8 @@ def difference_bounds(
     Scores are in the order of the documents. Both rankings have the same unknown grades, so the bounds are narrower than the difference of
     the bounds of each.
     """
-    if isinstance(measure, AP | Judged) or (isinstance(measure, Cascade) and not isinstance(measure, RR | Success)):
-        raise MeasureError(f"{measure}: bounds of the difference of two rankings have no exact algorithm; there is one for {COMPARED}")
-    check_bounds_exist(measure)
-    check_empty(measure, data, highest)
+    check_differences_exist(measure, data, highest)
     assert isinstance(measure, Discounted)
-    falling_discounts(measure, min(measure.cutoff, data.longest), may_rise=_is_sum(measure))
     d1, d2 = discounts_by_document(measure, data, [first, second], threads)
     return bounds_of_discounts(measure, data, d1, d2, highest, threads)
 

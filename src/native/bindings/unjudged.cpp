@@ -1,5 +1,6 @@
 // Bounds over the grades of documents that nobody has judged.
 #include "bindings/queries.hpp"
+#include "line_search/profile.hpp"
 #include "measures/ranking.hpp"
 #include "measures/unjudged.hpp"
 #include "support/threads.hpp"
@@ -77,12 +78,30 @@ nb::tuple ratio_extremes(In<double> coefficients, In<double> useful, In<std::int
     return nb::make_tuple(smallest, largest);
 }
 
+// 1 for each document that is among the first `cutoff` of its query somewhere along scores + alpha slopes, low <= alpha <= high.
+Out<std::uint8_t> members_along(In<double> scores, In<double> slopes, In<std::int64_t> indptr, double low, double high, std::int32_t cutoff, int threads) {
+    const Boundaries queries(indptr, scores.size());
+    require_length("slopes", slopes.size(), scores.size());
+    require(cutoff > 0 && low <= 0 && high >= 0, "cutoff must be above 0, and 0 between low and high");
+    std::vector<std::uint8_t> marks(scores.size());
+    {
+        nb::gil_scoped_release release;
+        std::vector<double> number(scores.size());
+        std::iota(number.begin(), number.end(), 0.0);
+        const std::vector<double> weight(queries.queries(), 1.0);
+        const MembershipKernel kernel(cutoff, marks);
+        query_jumps({spanned(scores), spanned(slopes), low, high}, {&kernel, number, queries.all(), {}, false, weight}, threads);
+    }
+    return array(std::move(marks));
+}
+
 }  // namespace
 
 void bind_unjudged(nb::module_& m) {
     m.def("ratio_bound", &make_ratio_bound, "low"_a, "high"_a, "upper"_a, "discount"_a, "cutoff"_a, "is_ideal"_a, "short_is_zero"_a, "empty"_a);
     m.def("precision_bound", &make_precision_bound, "low"_a, "high"_a, "upper"_a, "cutoff"_a, "limit_to_cutoff"_a, "empty"_a);
     m.def("discounts_of_documents", &discounts_of_documents, "scores"_a, "indptr"_a, "tie_key"_a.none(), "discount"_a, "cutoff"_a, "threads"_a);
+    m.def("members_along", &members_along, "scores"_a, "slopes"_a, "indptr"_a, "low"_a, "high"_a, "cutoff"_a, "threads"_a);
     m.def("ratio_extremes", &ratio_extremes, "coefficients"_a, "useful"_a, "indptr"_a, "low"_a, "high"_a, "discount"_a.none(), "cutoff"_a, "threads"_a);
 }
 

@@ -210,6 +210,7 @@ private:
         double change = 0;
         for (std::int32_t p = block.first + 1; p <= block.last; ++p)
             for (std::int32_t q = p; q > block.first && above(standing_[q], standing_[q - 1]); --q) change += exchange(q - 1);
+        walk_->settle(at_.data(), block.first, block.last);
         return change;
     }
     // Exchanges the lines at positions p and p + 1.

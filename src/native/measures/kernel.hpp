@@ -52,6 +52,8 @@ public:
     virtual void start(const Ranked& query, Scratch& scratch) = 0;
     // The change of the value when positions p and p + 1 exchange; `at` is as it was before.
     virtual double exchange(const double* at, std::int32_t p) = 0;
+    // Positions first to last are in their order, after all exchanges among them.
+    virtual void settle(const double*, std::int32_t, std::int32_t) {}
 };
 
 // delta_j = (u_j - u_i) (a_i - b_j), the swaps of positional measures and of average precision; by position, with room for eight more.

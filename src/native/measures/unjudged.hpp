@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <span>
 
 #include "measures/kernel.hpp"
 
@@ -284,6 +285,41 @@ private:
         std::vector<std::int32_t> places_, above_;  // of the unjudged documents; judged relevant ones above each
     };
     const bool limit_to_cutoff_;
+};
+
+// Marks the documents that are among the first `cutoff` anywhere along a ray; grades are the numbers of documents.
+class MembershipKernel final : public Kernel {
+public:
+    MembershipKernel(std::int32_t cutoff, std::span<std::uint8_t> marks) : Kernel(cutoff, 0.0), marks_(marks) {}
+    bool is_empty(const Ranked&) const override { return false; }
+    std::unique_ptr<Walk> walk() const override { return std::make_unique<MarkingWalk>(*this); }
+    std::unique_ptr<Swaps> swaps() const override { throw std::invalid_argument("membership has no swaps"); }
+
+private:
+    void mark(const double* at, std::int32_t first, std::int32_t last) const {
+        for (std::int32_t p = first; p < last; ++p) marks_[static_cast<std::size_t>(at[p])] = 1;
+    }
+    double value_of(const Ranked& query, Scratch&) const override {
+        mark(query.at, 0, std::min(cutoff(), query.retrieved));
+        return 0.0;
+    }
+    class MarkingWalk final : public Walk {
+    public:
+        explicit MarkingWalk(const MembershipKernel& kernel) : kernel_(kernel) {}
+        void start(const Ranked& query, Scratch&) override {
+            top_ = std::min(kernel_.cutoff(), query.retrieved);
+            kernel_.mark(query.at, 0, top_);
+        }
+        double exchange(const double*, std::int32_t) override { return 0.0; }
+        void settle(const double* at, std::int32_t first, std::int32_t last) override {
+            if (first < top_ && last >= top_) kernel_.mark(at, first, top_);
+        }
+
+    private:
+        const MembershipKernel& kernel_;
+        std::int32_t top_ = 0;
+    };
+    std::span<std::uint8_t> marks_;
 };
 
 }  // namespace exactrank
