@@ -54,6 +54,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "pareto qrels.txt --run bm25.run --run dense.run -m nDCG@10 -m R@100 --plot front.png",
         "pareto test.txt --model model.json -m nDCG@10 -m P@5 --save front.csv",
     ),
+    "judge": (
+        "judge --run bm25.run --run dense.run --judged qrels.txt --limit 20 --out plan.csv",
+        "judge --run bm25.run --run dense.run --judged qrels.txt --decide run --epsilon 0.01 --export ratings.csv",
+    ),
     "card": ("card model.json", "card model.json --out card.md"),
     "export": ("export model.json --to solr", "export trees.json --to lightgbm --out trees.txt --check test.txt"),
     "serve": ("serve model.json", "serve first=model.json second=trees.json --port 8080"),
