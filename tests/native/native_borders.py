@@ -25,6 +25,9 @@ OF_ANY_LENGTH = {
     ("gram", "x"),
     ("Outline.close", "bins"),
     ("positional", "discount"),
+    ("ratio_bound", "discount"),
+    ("ratio_extremes", "discount"),
+    ("discounts_of_documents", "discount"),
     ("cascade", "discount"),
     ("optimistic", "discount"),
     ("optimistic", "scores"),
@@ -258,6 +261,16 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     },
     "cascade": lambda: {"gain": _core.Gain("stopping", 2.0), "discount": DISCOUNT, "cutoff": 10, "empty": 0.0},
     "average_precision": lambda: {"rel": 1.0, "cutoff": 10, "limit_to_cutoff": False, "empty": 0.0},
+    "ratio_bound": lambda: {
+        "low": 0.0, "high": 2.0, "upper": True, "discount": DISCOUNT, "cutoff": 10, "is_ideal": True, "short_is_zero": False, "empty": 0.0
+    },
+    "precision_bound": lambda: {"low": 0.0, "high": 2.0, "upper": True, "cutoff": 10, "limit_to_cutoff": False, "empty": 0.0},
+    "discounts_of_documents": lambda: {
+        "scores": SCORES, "indptr": INDPTR, "tie_key": Y, "discount": DISCOUNT, "cutoff": 10, "threads": 2
+    },
+    "ratio_extremes": lambda: {
+        "coefficients": SLOPES, "useful": Y, "indptr": INDPTR, "low": 0.0, "high": 2.0, "discount": DISCOUNT, "cutoff": 10, "threads": 2
+    },
     "bpref": lambda: {"rel": 1.0, "empty": 0.0},
     "pairwise_correct": lambda: {"gain": _core.Gain("identity"), "empty": 0.0},
     "Preferences.__init__": lambda: {
@@ -522,7 +535,8 @@ def use(name: str, made: Any) -> None:
         for ties in (False, True):
             _core.evaluate(SCORES, INDPTR, [(made, grades, Y, False), (made, grades, None, ties)], 2)
             use(name, _core.StepSearch(bound(made, ties, grades)))
-        asked(_core.lambdas(_core.LambdaRule(made, grades, Y, "logistic", 1.0, 100, 100, 0.0)))
+        if name not in ("ratio_bound", "precision_bound"):  # which have no exchanges of any two documents
+            asked(_core.lambdas(_core.LambdaRule(made, grades, Y, "logistic", 1.0, 100, 100, 0.0)))
         asked(_core.finite_difference(made, grades, Y, 0.5))
     if isinstance(made, _core.BoundMeasure):
         use(name, _core.StepSearch(made))
