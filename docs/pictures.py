@@ -125,6 +125,36 @@ def fusion(path: Path) -> None:
     er.fuse(er.systems_from_frame(pd.concat(rows), ["bm25", "dense"]), measure="nDCG@10").plot(path=path)
 
 
+@picture("judgments.svg")
+def judgments(path: Path) -> None:
+    """judgments-tutorial.md: the measure against the weight, by people, by a machine, and corrected; the page has the data."""
+    rng = np.random.default_rng(7)
+    grade = rng.choice(4, size=(2000, 20), p=[0.6, 0.2, 0.13, 0.07])
+    bm25, dense = (gain * grade + 1.2 * rng.normal(size=grade.shape) for gain in (0.8, 1.1))
+    flatters = (bm25 > 1.5) & (rng.random(grade.shape) < 0.6)
+    by_machine = np.clip(grade + flatters - (rng.random(grade.shape) < 0.1), 0, 3)
+
+    def data(grades: np.ndarray, queries: int) -> er.RankingData:
+        X = np.stack([scores[:queries].ravel() for scores in (bm25, dense)], axis=1)
+        return er.RankingData.from_arrays(X, grades[:queries].ravel(), group=[20] * queries, feature_names=["bm25", "dense"])
+
+    people, machine, truth = data(grade, 40), data(by_machine, 2000), data(grade, 2000)
+    curves = {
+        "2,000 queries by the machine": (er.fuse(machine, folds=0, bootstrap=0), GREY),
+        "40 queries by people": (er.fuse(people, folds=0, bootstrap=0), ORANGE),
+        "corrected": (er.fuse(people, machine=machine, folds=0, bootstrap=0), BLUE),
+        "what people would say of all": (er.fuse(truth, folds=0, bootstrap=0), "black"),
+    }
+    weights = np.linspace(0, 1, 801)
+    with panels(path, 8, 4) as axes:
+        for name, (fusion, color) in curves.items():
+            axes.plot(weights, fusion.sweep.steps(weights), color=color, linewidth=1.2, label=name)
+            axes.plot(fusion.weights[1], fusion.value, "o", color=color)
+        axes.set_xlabel("weight of the dense retriever (that of BM25 is 1 minus this)")
+        axes.set_ylabel("nDCG@10, mean over queries")
+        axes.legend(loc="lower center")
+
+
 @picture("two-measures.png")
 def two_measures(path: Path) -> None:
     """two-measures.md: the front of relevance and revenue over the weights of a linear model."""
