@@ -218,7 +218,7 @@ def test_bad_words(lawful, number, name, option):
 
 
 #: Options that name a file to read; any other that takes a path is an output.
-READ = {"--attach", "--valid", "--pairs", "--test", "--model", "--check", "--data", "--run", "--clicks", "--machine"}
+READ = {"--attach", "--valid", "--pairs", "--test", "--model", "--check", "--data", "--run", "--clicks", "--machine", "--by"}
 #: Outputs beside --out: pictures, and the several files of a fusion or a front.
 OTHER_OUTPUTS = {
     "cutoff": {"--plot"},
