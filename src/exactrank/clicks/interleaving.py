@@ -13,14 +13,14 @@ of traffic grows, and people look at it again and again; so with times there is 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from exactrank._support.always_valid import AlwaysValidMean, always_valid
 from exactrank._support.arguments import check_count, wrong_kind
-from exactrank._support.arrays import Floats, Rows
+from exactrank._support.arrays import AnyArray, Floats, Ids, Rows
 from exactrank._support.distributions import sign_test
 from exactrank._support.tables import ROWS, Table, Tabular, Values, small_table
 from exactrank.clicks.log import DEEPEST, Clicks, Codes, check_clicks, sums_of
@@ -41,8 +41,8 @@ class Interleaved(Tabular):
 
     row: Rows  #: of the data, in the caller's order
     session: Rows  #: each page has its own number, from 1
-    query: npt.NDArray[Any]
-    document: npt.NDArray[Any]
+    query: Ids
+    document: Ids
     rank: Rows
     team: npt.NDArray[np.str_]  #: "a" or "b"
 
@@ -161,7 +161,7 @@ def preference(log: Clicks, teams: object, *, by: Literal["query", "session"] = 
     return Preference(a, b, len(lead) - a - b, rate, by, len(pages), (float(low), float(high)), sign_test(leads), at_any_time)
 
 
-def _at_any_time(leads: Floats, session: Rows, time: npt.NDArray[Any]) -> AlwaysValidMean:
+def _at_any_time(leads: Floats, session: Rows, time: AnyArray) -> AlwaysValidMean:
     """Return the mean share of a in sessions, in the order of their first impressions; ``session`` and ``time`` are by row."""
     in_time = session[np.argsort(time, kind="stable")]
     _, first = np.unique(in_time, return_index=True)
