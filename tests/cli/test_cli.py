@@ -581,7 +581,6 @@ def test_a_machine_corrects_the_mean(tmp_path):
     record = json.loads(ok(*corrected, "--json", cwd=tmp_path))["machine"]
     ours = record["measures"]["nDCG@10"]
     assert (ours["human_queries"], ours["further_queries"], record["agreement"]["documents"]) == (20, 40, 200)
-    refused(2, "one SCORES file", *corrected, "people.qrels", cwd=tmp_path)
     refused(2, "no query beyond", *corrected[:3], "--machine", "people.qrels", cwd=tmp_path)
     er.write(er.RankingData.from_arrays(np.ones((2, 1)), [0, 1], group=[2]), tmp_path / "part.xr")
     (tmp_path / "model.json").write_text('{"x0": 1.0}')

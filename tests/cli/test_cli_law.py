@@ -39,6 +39,7 @@ GOOD = {
     "predict": ["MODEL", "DATA"],
     "cutoff": ["QRELS", "RUN"],
     "power": ["QRELS", "RUN", "RUN2"],
+    "judge": ["--run", "RUN", "--run", "RUN2", "--judged", "QRELS", "--measure", "nDCG@3"],
     "card": ["MODEL"],
     "export": ["MODEL", "--to", "onnx", "--out", "OUT.onnx", "--check", "DATA"],
     "inspect optimality": ["MODEL", "DATA", "-m", "nDCG@10"],
@@ -218,11 +219,12 @@ def test_bad_words(lawful, number, name, option):
 
 
 #: Options that name a file to read; any other that takes a path is an output.
-READ = {"--attach", "--valid", "--pairs", "--test", "--model", "--check", "--data", "--run", "--clicks", "--machine", "--by"}
+READ = {"--attach", "--valid", "--pairs", "--test", "--model", "--check", "--data", "--run", "--clicks", "--machine", "--by", "--judged"}
 #: Outputs beside --out: pictures, and the several files of a fusion or a front.
 OTHER_OUTPUTS = {
     "cutoff": {"--plot"},
     "generate": {"--log"},
+    "judge": {"--export"},
     "clicks": {"--plot"},
     "pareto": {"--plot", "--save"},
     "fuse": {"--save", "--config", "--plot"},

@@ -104,6 +104,11 @@ def paired():
 
 
 #: What is shown, and how many rows its frame has.
+def judging_plan():
+    partly = replace(data(), y=np.where(np.arange(600) % 3 == 0, -1, data().y))
+    return er.judging.plan(partly, {"first": data().X[:, 0], NASTY: data().X[:, 1]}, measure="nDCG@5")
+
+
 RESULTS = {
     "data": (data, 600),
     "judgments": (lambda: run_of(Judgments), 600),
@@ -129,6 +134,7 @@ RESULTS = {
     "importance": (lambda: er.inspect.importance(data(), fitted("trees"), repeats=1), 30),
     "optimality": (lambda: er.inspect.optimality(data(), fitted("linear")), 30),
     "smoothness": (lambda: er.inspect.smoothness(data(), fitted("network"), samples=[10], points=5), 16),
+    "judging plan": (judging_plan, 95),
     "forces": (lambda: er.inspect.forces(data(), er.losses.Lambdas(er.measures.NDCG()), queries=12), 12),
     "slopes": (lambda: er.losses.slopes(data(), data().y, er.losses.Lambdas()), 600),
     "clicks": (lambda: simulated().clicks, None),
@@ -141,12 +147,16 @@ RESULTS = {
     "step function": (lambda: er.profile(data(), data().y, data().X[:, 0], "nDCG@10"), None),
 }
 PICTURED = ["comparison", "comparison of sets", "comparison with failures", "forces", "fusion", "history", "history of restarts"]
-PICTURED += ["front", "importance", "optimality", "propensities", "smoothness", "step function"]
+PICTURED += ["cutoff", "front", "importance", "optimality", "propensities", "smoothness", "step function"]
+
+
+#: What has a picture and is no table.
+PICTURES_ALONE = {"cutoff": (lambda: er.cutoff(data(), data().X[:, 0]),)}
 
 
 @cache
 def result(name):
-    return RESULTS[name][0]()
+    return (RESULTS | PICTURES_ALONE)[name][0]()
 
 
 class _Tags(HTMLParser):
@@ -339,7 +349,10 @@ def test_all_results_are_looked_at():
     deep = er.load(GOLDEN / "models" / "deep.json").scorer  # made by PyTorch, which need not be there
     assert len(repr(deep)) < 100
     assert "<table" in deep._repr_html_()
-    kinds.add(type(deep))
+    kernel = er.load(GOLDEN / "models" / "kernel.json").scorer
+    assert len(repr(kernel)) < 200
+    assert "<table" in kernel._repr_html_()
+    kinds |= {type(deep), type(kernel)}
     assert _derived(Tabular) - {er.models.Sum, Scorer} <= kinds
     assert _derived(Plottable) == {type(result(name)) for name in PICTURED}
 

@@ -37,7 +37,8 @@ from exactrank import _core
 from exactrank._support.arguments import check_number
 from exactrank._support.arrays import Floats, PerDocument, PerQuery, Rows
 from exactrank._support.files import checked_path, whole_file
-from exactrank._support.tables import Tabular, Values
+from exactrank._support.tables import LETTERS, Tabular, Values
+from exactrank._support.text import clip, printable
 from exactrank._support.threads import thread_count
 from exactrank.data.formats.trec import with_ids
 from exactrank.data.ranking_data import RankingData, check_data
@@ -84,8 +85,9 @@ class JudgingPlan(Tabular):
         return self.regret <= self.epsilon
 
     def __repr__(self) -> str:
-        state = "certain" if self.is_certain else f"{self.rival} may be better by {self.regret:.4f}"
-        return f"JudgingPlan({self.choice} is best by {self.measure}: {state}; {len(self.docid):,} of {self.pool:,} documents to judge)"
+        choice, rival = (clip(printable(name), LETTERS) for name in (self.choice, self.rival))
+        state = "certain" if self.is_certain else f"{rival} may be better by {self.regret:.4f}"
+        return f"JudgingPlan({choice} is best by {self.measure}: {state}; {len(self.docid):,} of {self.pool:,} documents to judge)"
 
     def _columns(self) -> dict[str, Values]:
         return {"query": list(self.qid), "document": self.docid, "why": self.why, "priority": self.priority}
