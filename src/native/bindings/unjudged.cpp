@@ -1,8 +1,8 @@
 // Bounds over the grades of documents that nobody has judged.
+#include "measures/unjudged.hpp"
 #include "bindings/queries.hpp"
 #include "line_search/profile.hpp"
 #include "measures/ranking.hpp"
-#include "measures/unjudged.hpp"
 #include "support/threads.hpp"
 
 namespace exactrank {

@@ -39,8 +39,7 @@ public:
     ThresholdSweep(std::span<const double> scores, std::span<const std::uint8_t> useful, std::span<const std::int64_t> indptr) : queries_(indptr.size() - 1) {
         std::vector<Document> documents(scores.size());
         for (std::size_t q = 0; q < queries_; ++q)
-            for (std::int64_t i = indptr[q]; i < indptr[q + 1]; ++i)
-                documents[i] = {descending_key(scores[i]), static_cast<std::uint32_t>(q), useful[i] != 0};
+            for (std::int64_t i = indptr[q]; i < indptr[q + 1]; ++i) documents[i] = {descending_key(scores[i]), static_cast<std::uint32_t>(q), useful[i] != 0};
         sort(documents);
         documents_.reserve(documents.size());
         for (std::size_t i = 0; i < documents.size(); ++i) {

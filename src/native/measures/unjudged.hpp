@@ -92,7 +92,8 @@ private:
         sums_.assign(1, 0.0);
         for (const double c : coefficients_) sums_.push_back(sums_.back() + c);
         const auto other = static_cast<std::int32_t>(coefficients_.size()), zeros = unjudged_ - other;
-        const auto gainful = static_cast<std::int32_t>(std::find_if(coefficients_.begin(), coefficients_.end(), [](double c) { return c < 0; }) - coefficients_.begin());
+        const auto gainful =
+            static_cast<std::int32_t>(std::find_if(coefficients_.begin(), coefficients_.end(), [](double c) { return c < 0; }) - coefficients_.begin());
         double fixed = low_ * total_ * sign;
         for (const Level& level : levels_) fixed += sign * level.gap * level.sum;
         // All unjudged documents at one of two levels, (5): those of the largest coefficients at the upper one. Documents of coefficient 0 are

@@ -403,7 +403,8 @@ private:
         if (split.feature < 0) return {};
         std::vector<std::int32_t> chosen, next;
         for (const std::int32_t node : level_)
-            if (chosen.size() < splits_left() && is_open(node) && meets_groups(nodes_[node], static_cast<std::uint32_t>(split.feature)) && splits_at(node, split))
+            if (chosen.size() < splits_left() && is_open(node) && meets_groups(nodes_[node], static_cast<std::uint32_t>(split.feature)) &&
+                splits_at(node, split))
                 chosen.push_back(node);
         const bool is_last = chosen.size() == splits_left();
         std::vector<Expansion> asked;

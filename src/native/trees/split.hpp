@@ -299,8 +299,7 @@ private:
         if (rules_.extra) first = draw(key, number_of(feature)) % cuts, last = first + 1;
         for (std::size_t b = first; b < last; ++b)
             for (const bool is_left : {false, has_missing})
-                if (gains[is_left][b] > split.gain)
-                    split.gain = gains[is_left][b], split.bin = static_cast<std::uint32_t>(b), split.missing_left = is_left;
+                if (gains[is_left][b] > split.gain) split.gain = gains[is_left][b], split.bin = static_cast<std::uint32_t>(b), split.missing_left = is_left;
     }
 
     // Adds the gains of a node, 0 where it cannot be split, to those of a level.
