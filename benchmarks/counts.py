@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "exactrank"
 #: Classes that say where documents lie; only `data` and `backends` may ask which of them a dataset is.
 LOCATIONS = re.compile(r"isinstance\([^\n]*\b(?:ShardedData|Dataset|Part|LocalBackend|Partition)\b")
 LIMITS = {
-    "lines of Python": 55_689,
+    "lines of Python": 55_690,
     "files": 371,
     "signatures with Any": 71,
     "casts": 3,

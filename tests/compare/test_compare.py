@@ -289,7 +289,7 @@ def test_a_fit_whose_time_is_over_is_killed_and_can_be_strictly_judged(text, tmp
     assert "ridge failed" not in strict.stderr
     late = command(*arguments, "--methods", "ridge", "--program", program, "--limit", 0.5, "--resume")  # ridge is there: it has time enough
     assert late.exit_code == 0
-    assert "exactrank: p failed on web: killed after 0.5 s, the limit of a single fit; --limit" in late.stderr
+    assert "exactrank: p failed on web: killed after 0.5 s, the limit of a single fit; limit=... (--limit) sets another" in late.stderr
     assert "ridge failed" not in late.stderr
     assert not list(tmp_path.glob("out/data*"))
 

@@ -369,6 +369,7 @@ EQUATIONS = {
     "RBP(p=0.5)": "RBP=(1-0.5)∑r[yr≥1]0.5r-1",
     "AP(rel=3)": "AP=1N∑r[yr≥3]Crr Cr=∑t≤r[yt≥3]",
     "RR": "RR=1r",
+    "Judged@3": "Judged@k=1min(k,n)∑r≤k[yr≥0]",
     "Success@3": "Success@k=maxr≤k[yr≥1]",
     "revenue@10": "Total@k=∑r≤kcr",
     "PairwiseCorrect": "PairwiseCorrect=∑a,b[a,b]∑a,b1",

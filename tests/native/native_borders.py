@@ -268,6 +268,9 @@ CALLS: dict[str, Callable[[], dict[str, Any]]] = {
     "discounts_of_documents": lambda: {
         "scores": SCORES, "indptr": INDPTR, "tie_key": Y, "discount": DISCOUNT, "cutoff": 10, "threads": 2
     },
+    "members_along": lambda: {
+        "scores": SCORES, "slopes": SLOPES, "indptr": INDPTR, "low": -1.0, "high": 1.0, "cutoff": 3, "threads": 2
+    },
     "ratio_extremes": lambda: {
         "coefficients": SLOPES, "useful": Y, "indptr": INDPTR, "low": 0.0, "high": 2.0, "discount": DISCOUNT, "cutoff": 10, "threads": 2
     },

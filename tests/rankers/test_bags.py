@@ -116,7 +116,7 @@ def test_a_sum_fills_missing_values_for_its_parts():
         ({"weights": [1.0, None]}, "weights: 1 has the value None"),
         ({"parts": []}, "parts: expected a list of scorers"),
         ({"parts": [{"kind": "sum"}]}, "none of which is a sum"),
-        ({"parts": [{"kind": "tree"}, {"kind": "tree"}]}, r"parts\[0\]: the scorer's kind is 'tree'; known: deep, linear"),
+        ({"parts": [{"kind": "tree"}, {"kind": "tree"}]}, r"parts\[0\]: the scorer's kind is 'tree'; known: deep, kernel, linear"),
         ({"parts": [{"kind": "linear", "weights": [1.0]}, {"kind": "linear", "weights": [1.0, 2.0]}]}, "the parts read different features"),
         ({"missing": "skip"}, "missing='skip' is not a policy"),
     ],

@@ -94,7 +94,7 @@ def bpref(measure, ranked, rest):
 
 def judged(measure, ranked, rest):
     first = ranked[: measure.k]
-    return sum(y >= 0 for y in first) / len(first) if first else math.nan
+    return sum(y >= 0 for y in first) / len(first) if first else 0.0
 
 
 def total(measure, ranked, rest):

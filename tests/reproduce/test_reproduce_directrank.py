@@ -108,7 +108,8 @@ def test_winning_numbers_count_pairs(data):
     names = list(METHODS)[:3]
     values = [[[data.draw(st.integers(0, 3)) for _ in range(10)] for _ in names] for _ in range(2)]
     trials = [
-        LetorTrial("", OLD, {name: np.array(v, float) for name, v in zip(names, each, strict=True)}, {}, np.zeros(0)) for each in values
+        LetorTrial("", OLD, {name: np.array(v, float) for name, v in zip(names, each, strict=True)}, {}, np.zeros(0), np.zeros(0))
+        for each in values
     ]
     for k in SHOWN:
         expected = {

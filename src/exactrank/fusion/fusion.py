@@ -122,6 +122,7 @@ class Fusion(Tabular, Plottable):
         """Return the weight of each system for a query with these features.
 
         >>> from exactrank.fusion.by_query import QueryFeature, QueryWeights
+        >>> from exactrank.measures import NDCG
         >>> by = QueryWeights((QueryFeature("intent", ("brand",)),), {"intent=brand": (0.3, -0.3)}, 1.0, 0.02, None)
         >>> fusion = Fusion(("bm25", "dense"), (0.5, 0.5), "min-max", "worst", NDCG(), 0.8, (), None, 0.8, "global", None, (), by=by)
         >>> fusion.weights_for({"intent": "brand"}), fusion.weights_for({"intent": "advice"})

@@ -352,7 +352,7 @@ def _with_gaps(answers: MeasuredQueries, count_all: bool) -> npt.NDArray[np.floa
 
 def _with_coverage(evaluation: Evaluation, answers: MeasuredQueries, count_all: bool, with_remarks: bool = True) -> Evaluation:
     """Return the evaluation with the shares of judged documents, and remarks on those that are low."""
-    covered = replace(evaluation, judged=_with_gaps(answers, count_all))
+    covered = replace(evaluation, judged=_with_gaps(answers, count_all=False))  # what was not retrieved has no coverage
     remarks = coverage_remarks(covered.measures, covered.coverage) if with_remarks else {}
     merged = {name: f"{covered.remarks[name]}; {remark}" if name in covered.remarks else remark for name, remark in remarks.items()}
     return replace(covered, remarks={**covered.remarks, **merged})

@@ -2,8 +2,8 @@
 
     Judged@k = (judged documents among the first k) / min(k, retrieved documents)                           (1)
 
-A grade below 0 means that nobody has judged the document (`exactrank.measures.unjudged` has what follows for other measures). A query for
-which nothing was retrieved has no share, and is skipped. It is the measure of this name in ir_measures.
+A grade below 0 means that nobody has judged the document (`exactrank.measures.unjudged` has what follows for other measures). For a
+query for which nothing was retrieved it is 0. It is the measure of this name in ir_measures.
 """
 
 from dataclasses import dataclass

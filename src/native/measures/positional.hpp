@@ -54,7 +54,7 @@ public:
         switch (measure_.normalizer) {
             case Normaliser::one: break;
             case Normaliser::length: total = std::min(measure_.cutoff, query.count); break;
-            case Normaliser::retrieved: total = std::min(measure_.cutoff, query.retrieved); break;
+            case Normaliser::retrieved: total = std::max(1, std::min(measure_.cutoff, query.retrieved)); break;
             case Normaliser::total:
                 total = 0;
                 for (std::int32_t i = 0; i < query.count; ++i) total += this->gain_(query.grade[i]);
