@@ -182,7 +182,7 @@ def test_observations_of_clusters_have_the_weighted_mean_and_single_queries_chan
 
 
 def test_the_bootstrap_draws_whole_clusters():
-    """Clusters of equal queries are as uncertain as so many queries."""
+    """Clusters of equal queries are as uncertain as that number of queries."""
     d = np.random.default_rng(2).normal(size=12)
     clusters = np.repeat(np.arange(12), 5)
     ours = bootstrap_intervals(np.repeat(d, 5)[None], np.ones(60), clusters=clusters)

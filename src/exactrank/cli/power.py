@@ -1,4 +1,4 @@
-"""``exactrank power``: how large a difference of two rankings so many queries show, and how many queries a difference takes."""
+"""``exactrank power``: the smallest difference of two rankings that the queries show, and the number of queries that a difference takes."""
 
 from dataclasses import dataclass
 from pathlib import Path
